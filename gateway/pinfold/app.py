@@ -1,0 +1,459 @@
+"""The gateway: the one pipeline of a call. No JSON, no framing, no loop.
+
+    with a session's effective scope: look (paths, memory) → decide (policy) → do (tools) → tag
+
+Everything here may block, and is safe to call from several threads.
+"""
+
+import os
+import secrets
+import threading
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+
+from pinfold.backends.base import Backend
+from pinfold.backends.local import LocalBackend, Seam
+from pinfold.backends.locks import KeyedLocks
+from pinfold.memory.layouts import Surroundings
+from pinfold.memory.prompts import prompt_rules
+from pinfold.memory.retention import tag_for
+from pinfold.memory.roots import Look, configured_roots, find_git_root, report
+from pinfold.paths.errors import ChangedUnderfoot
+from pinfold.paths.literal import expand, home_directory
+from pinfold.paths.near import near_names
+from pinfold.paths.opened import Opened, check
+from pinfold.paths.volume import Volumes
+from pinfold.paths.walk import glance, walk
+from pinfold.policy.decide import decide
+from pinfold.policy.facts import Call, Facts
+from pinfold.policy.names import collapse
+from pinfold.policy.pinned import find_pinned
+from pinfold.session import Session, Sessions, merge
+from pinfold.tools.base import Outcome, ToolType, Workplace
+from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call
+from pinfold_protocol.convert import structure, unstructure
+from pinfold_protocol.decision import Decision, ExplainParams
+from pinfold_protocol.errors import RpcError, ToolError, invalid_params
+from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
+from pinfold_protocol.session import (
+    ConnectionOptions,
+    Limits,
+    MemoryOptions,
+    SessionCloseResult,
+    SessionConfigureParams,
+    SessionOpenParams,
+    SessionResult,
+    SessionSummary,
+)
+from pinfold_protocol.tools import (
+    DECISION_KEY,
+    DETAILS_KEY,
+    TextContent,
+    ToolResult,
+    ToolsCallParams,
+)
+
+_TRIES = 8
+"""How often a change is tried again when something else changed the tree meanwhile."""
+
+
+class Cancelled(Exception):
+    """The call was cancelled before it took effect; nothing was changed."""
+
+
+class Denied(Exception):
+    """The decision made right before publishing was another one; nothing was changed."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision.reason)
+        self.decision = decision
+
+
+class Ticket:
+    """One call under way: it can be cancelled until its effect is being published."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._publishing = False
+        self._cancelled = False
+
+    def cancel(self) -> bool:
+        """Cancel the call. False if it is too late."""
+        with self._lock:
+            if not self._publishing:
+                self._cancelled = True
+            return self._cancelled
+
+    def require_wanted(self) -> None:
+        """Raise Cancelled if it was cancelled."""
+        if self._cancelled:
+            raise Cancelled
+
+    @contextmanager
+    def publishing(self) -> Iterator[None]:
+        """From here to the end it cannot be cancelled. Raises Cancelled."""
+        with self._lock:
+            self.require_wanted()
+            self._publishing = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._publishing = False
+
+
+@attrs.frozen
+class _Answer:
+    """What became of a call: exactly one of `outcome` and `error` is there."""
+
+    decision: Decision | None
+    outcome: Outcome | None = None
+    error: ToolError | None = None
+    tag: RetentionTag | None = None
+
+    @property
+    def denied(self) -> bool:
+        return self.error is not None and self.error.kind == "denied"
+
+
+def _denied(decision: Decision) -> _Answer:
+    return _Answer(decision, error=ToolError("denied", f"Denied: {decision.reason}"))
+
+
+@attrs.frozen
+class _Decided:
+    """What was found and decided; its descriptors are open as long as the context lasts."""
+
+    opened: Opened
+    facts: Facts
+    decision: Decision
+    look: Look
+
+
+@attrs.frozen
+class _Request:
+    """One call with everything that its steps need."""
+
+    session: Session
+    tool: ToolType
+    arguments: Any
+    path: str
+    ticket: Ticket
+    cached: bool = False
+
+    @property
+    def call(self) -> Call:
+        return as_call(self.tool.name)
+
+
+class Gateway:
+    """Sessions, and the calls of their agents. One for each connection."""
+
+    def __init__(
+        self,
+        env: dict[str, str] | None = None,
+        *,
+        cwd: str | None = None,
+        seam: Seam | None = None,
+    ) -> None:
+        self._env = dict(os.environ) if env is None else env
+        self._home = home_directory(self._env)
+        self._cwd = cwd or os.getcwd()
+        self._seam: Seam = seam or (lambda moment: None)
+        self._backend: Backend = LocalBackend(self._seam)
+        self._files = KeyedLocks()
+        self._volumes = Volumes()
+        self._defaults = MemoryOptions()
+        self.limits = Limits()
+        self.sessions = Sessions()
+
+    def set_options(self, options: ConnectionOptions) -> None:
+        """Defaults for the sessions of this connection. Raises RpcError (-32602)."""
+        if options.limits is not None:
+            for field in attrs.fields(Limits):
+                value = getattr(options.limits, field.name)
+                if value is not None and value < 1:
+                    raise invalid_params(f"limits.{field.name}", "must be at least 1")
+            self.limits = options.limits
+        if options.memory is not None:
+            configured_roots(options.memory, self._surroundings("/"))
+            self._defaults = options.memory
+
+    # Sessions
+
+    def open_session(self, params: SessionOpenParams) -> SessionResult:
+        """`session/open`. Raises RpcError (-32602)."""
+        project = self._project_root(params.project_root)
+        roots = configured_roots(self._memory(params.memory), self._surroundings(project))
+        session = Session(
+            _session_id(params.session_id),
+            params.profile,
+            project,
+            roots,
+            merge({}, params.scope),
+        )
+        result = self._result(session)
+        self.sessions.add(session)
+        return result
+
+    def configure_session(self, params: SessionConfigureParams) -> SessionResult:
+        """`session/configure`. Waits until no change decided under the old scope is under way."""
+        session = self.sessions.get(params.session_id)
+        session.configure(params.scope)
+        return self._result(session)
+
+    def close_session(self, session_id: str) -> SessionCloseResult:
+        """`session/close`. The caller has seen to it that no call of it is under way."""
+        session = self.sessions.remove(session_id)
+        return SessionCloseResult(session.calls, session.denials)
+
+    def summaries(self) -> list[SessionSummary]:
+        """`session/list`."""
+        return [
+            SessionSummary(s.session_id, s.profile, s.project_root, [], s.calls, s.denials)
+            for s in self.sessions.all()
+        ]
+
+    def _result(self, session: Session) -> SessionResult:
+        return SessionResult(
+            session_id=session.session_id,
+            profile=session.profile,
+            scope=session.scope,
+            roots=report(session.roots, session.scope),
+            tools=list(TOOLS),
+            prompt_rules=prompt_rules(session.profile, session.scope),
+        )
+
+    def _memory(self, given: MemoryOptions | None) -> MemoryOptions:
+        if given is None:
+            return self._defaults
+        members = attrs.asdict(given, filter=lambda _, value: value is not None)
+        return attrs.evolve(self._defaults, **members)
+
+    def _surroundings(self, project: str) -> Surroundings:
+        git_root = find_git_root(project)
+        return Surroundings(project, git_root, self._env, self._home, self._cwd)
+
+    def _project_root(self, raw: str) -> str:
+        path = raw
+        if raw.startswith("file:"):
+            uri = urllib.parse.urlsplit(raw)
+            if uri.netloc not in ("", "localhost") or uri.query or uri.fragment:
+                raise invalid_params("projectRoot", "must be a file: URI of this machine")
+            path = urllib.parse.unquote(uri.path, errors="strict")
+        if not path.startswith("/"):
+            raise invalid_params("projectRoot", "must be an absolute path or a file: URI")
+        try:
+            return collapse(expand(path, "/", self._home))
+        except ToolError as error:
+            raise invalid_params("projectRoot", error.message) from None
+
+    # Calls
+
+    def call(
+        self, params: ToolsCallParams, ticket: Ticket | None = None, *, cached: bool = False
+    ) -> ToolResult:
+        """`tools/call`: look, decide, do, tag.
+
+        Raises RpcError for an unknown session or tool, Cancelled, and with `cached` WouldBlock
+        where an answer would have to wait for anything: then nothing has happened yet.
+        """
+        session = self.sessions.get(params.session_id)
+        tool = TOOLS.get(params.name)
+        if tool is None:
+            raise invalid_params("name", f"there is no tool called {params.name!r}")
+        try:
+            arguments = _arguments(tool, params.arguments)
+            path = expand(arguments.file_path, session.project_root, self._home)
+            request = _Request(session, tool, arguments, path, ticket or Ticket(), cached)
+            answer = self._read(request) if tool.action == "read" else self._change(request)
+        except ToolError as error:
+            answer = _Answer(None, error=error)
+        session.count(denied=answer.denied)
+        session.remember(params.call_id, answer.tag)
+        return _result(answer)
+
+    def explain(self, params: ExplainParams) -> Decision:
+        """`policy/explain`: the decision by the same code, with nothing touched.
+
+        Raises RpcError for an unknown session, and where no path can be made of the arguments.
+        """
+        session = self.sessions.get(params.session_id)
+        call = as_call(params.name)
+        path = self._explained_path(session, params)
+        if path is None:
+            return decide(call, None, session.effective)
+        with self._decided(session, call, path) as decided:
+            return decided.decision
+
+    def _explained_path(self, session: Session, params: ExplainParams) -> str | None:
+        if tool := TOOLS.get(params.name):
+            unknown = set(params.arguments) - set(tool.properties) - IGNORED_ARGUMENTS
+            if unknown:
+                raise invalid_params(f"arguments.{min(unknown)}", "is not a known member")
+            raw = _text_argument(params.arguments, "file_path", None)
+        elif (host := HOST_TOOLS.get(params.name)) and host.path_argument:
+            raw = _text_argument(params.arguments, host.path_argument, session.project_root)
+        else:
+            return None
+        try:
+            return expand(raw, session.project_root, self._home)
+        except ToolError as error:
+            raise invalid_params("arguments", error.message) from None
+
+    @contextmanager
+    def _decided(
+        self, session: Session, call: Call, path: str, *, cached: bool = False
+    ) -> Iterator[_Decided]:
+        """Open a path, look at the roots, decide. The one place where that happens."""
+        effective = session.effective
+        scope = effective.scope
+        changing = call.action == "change"
+        trust = scope.confine_writes if changing else scope.confine_reads
+        opening = walk(path) if changing else glance(path, cached=cached)
+        with opening as opened, Look(session.roots, scope, trust=trust, cached=cached) as look:
+            roots = look.whole() if changing else look.names_only()
+            facts = Facts(opened.as_target(), roots)
+            if changing:
+                facts = look.add_links_and_aliases(facts, opened, self._volumes)
+            yield _Decided(opened, facts, decide(call, facts, effective), look)
+
+    def _read(self, request: _Request) -> _Answer:
+        session = request.session
+        decided_under = session.effective
+        with self._decided(session, request.call, request.path, cached=request.cached) as decided:
+            decision = decided.decision
+            if decision.decision != "allow":
+                return _denied(decision)
+            place = Workplace(self._backend, self.limits, request.cached)
+            try:
+                checked = check(decided.opened, decision)
+                outcome = request.tool.run(request.arguments, checked, place)
+            except ToolError as error:
+                return _Answer(decision, error=_with_near_names(error, decided.opened))
+            tag = None
+            if decision.root is not None:
+                roots = decided.look.whole()
+                tag = tag_for(decided.opened, decision.root, roots, outcome.details)  # type: ignore[arg-type]
+            if session.effective is not decided_under:
+                again = decide(request.call, decided.facts, session.effective)
+                if again.decision != "allow":
+                    return _denied(again)
+            request.ticket.require_wanted()
+            return _Answer(decision, outcome=outcome, tag=tag)
+
+    def _change(self, request: _Request) -> _Answer:
+        for _ in range(_TRIES):
+            request.ticket.require_wanted()
+            try:
+                return self._change_once(request)
+            except ChangedUnderfoot:
+                continue
+            except Denied as error:
+                return _denied(error.decision)
+        message = f"{request.path}: something else keeps changing it. Nothing was changed; try again."
+        raise ToolError("changed-underfoot", message)
+
+    def _change_once(self, request: _Request) -> _Answer:
+        with self._decided(request.session, request.call, request.path) as first:
+            self._seam("opened")
+            if first.decision.decision != "allow":
+                return _denied(first.decision)
+            with self._files.hold(first.opened.key) as waited:
+                if not waited:
+                    return self._perform(request, first)
+                with self._decided(request.session, request.call, request.path) as again:
+                    if again.decision.decision != "allow":
+                        return _denied(again.decision)
+                    if again.opened.key != first.opened.key:
+                        raise ChangedUnderfoot(request.path)
+                    return self._perform(request, again)
+
+    def _perform(self, request: _Request, decided: _Decided) -> _Answer:
+        request.ticket.require_wanted()
+        checked = check(
+            decided.opened,
+            decided.decision,
+            lambda: self._publishing(request, decided.opened),
+            sweep=find_pinned(decided.facts) is None,
+        )
+        try:
+            place = Workplace(self._backend, self.limits)
+            outcome = request.tool.run(request.arguments, checked, place)
+        except ToolError as error:
+            return _Answer(decided.decision, error=_with_near_names(error, decided.opened))
+        return _Answer(decided.decision, outcome=outcome)
+
+    @contextmanager
+    def _publishing(self, request: _Request, opened: Opened) -> Iterator[None]:
+        """Once more, whole, with fresh facts and the scope now in force; then no way back."""
+        session = request.session
+        with session.gate.passing(), request.ticket.publishing():
+            with self._decided(session, request.call, request.path) as again:
+                opened.require_same(again.opened)
+                if again.decision.decision != "allow":
+                    raise Denied(again.decision)
+                if session.closed:
+                    raise Cancelled
+                yield
+
+
+def _session_id(given: str | None) -> str:
+    if given == "":
+        raise invalid_params("sessionId", "must not be empty")
+    return given or f"session-{secrets.token_hex(8)}"
+
+
+def _text_argument(arguments: dict[str, Any], name: str, default: str | None) -> str:
+    value = arguments.get(name)
+    if value is None:
+        value = default
+    if not isinstance(value, str):
+        problem = "is missing" if value is None else "must be a string"
+        raise invalid_params(f"arguments.{name}", problem)
+    return value
+
+
+def _arguments(tool: ToolType, raw: dict[str, Any]) -> Any:
+    """Raw arguments → the tool's own type. Raises ToolError `invalid-arguments`."""
+    given = {name: value for name, value in raw.items() if name not in IGNORED_ARGUMENTS}
+    try:
+        arguments = structure(given, tool.arguments)
+    except RpcError as error:
+        data = error.data or {}
+        message = f"{data.get('path') or 'arguments'}: {data.get('problem')}"
+        raise ToolError("invalid-arguments", message, path=data.get("path")) from None
+    tool.check(arguments)
+    return arguments
+
+
+def _result(answer: _Answer) -> ToolResult:
+    meta: dict[str, Any] = {}
+    if answer.error is not None:
+        error = answer.error
+        members = {"kind": error.kind, "message": error.message, **error.data}
+        meta[DETAILS_KEY] = {"error": members}
+        texts: tuple[str, ...] = (error.message,)
+    else:
+        assert answer.outcome is not None
+        meta[DETAILS_KEY] = unstructure(answer.outcome.details)
+        texts = answer.outcome.texts
+    meta[DECISION_KEY] = None if answer.decision is None else unstructure(answer.decision)
+    if answer.tag is not None:
+        meta[RETENTION_KEY] = unstructure(answer.tag)
+    return ToolResult([TextContent(text) for text in texts], answer.error is not None, meta)
+
+
+def _with_near_names(error: ToolError, opened: Opened) -> ToolError:
+    """For a file that is not there: names in the same directory that look alike."""
+    if error.kind != "not-found" or len(opened.missing) != 1 or opened.parent is None:
+        return error
+    near = near_names(opened)
+    if not near:
+        return error
+    message = f"{error.message}. There is {', '.join(map(repr, near))}."
+    return ToolError(error.kind, message, **error.data, near=near)

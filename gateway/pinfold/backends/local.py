@@ -1,0 +1,420 @@
+"""The local disk. A reader, a crash or a full disk at any moment finds the old bytes or the new.
+
+Bytes go to a file without a name in the target's own directory; it is published by an exclusive
+link or by exchange, under a lock on the directory, after everything was opened and decided once
+more (POLICY.md, "What is decided is what is touched").
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import attrs
+
+from pinfold.backends.locks import DirectoryLocks
+from pinfold.paths.errors import ChangedUnderfoot, WouldBlock, from_errno, reraise
+from pinfold.paths.kernel import platform
+from pinfold.paths.literal import encode
+from pinfold.paths.opened import CheckedPath, Opened, identity, snapshot
+from pinfold.policy.facts import Identity
+from pinfold.policy.names import join, split
+from pinfold_protocol.errors import ToolError
+
+TEMPORARY = (b".pinfold-", b".tmp")
+CACHED_BYTES = 256 * 1024
+"""Up to which size a file may be read in place, without a thread of its own."""
+
+Seam = Callable[[str], None]
+_NOT_HERE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
+# What O_TMPFILE answers on a file system that does not have it.
+_NO_NAMELESS = _NOT_HERE | {errno.EISDIR, errno.ENOENT}
+
+
+def _no_seam(moment: str) -> None:
+    """Tests put something between two system calls here; nobody else does."""
+
+
+def require_regular(opened: Opened, path: str) -> os.stat_result:
+    """The status of a regular file; ToolError for anything else, without opening it."""
+    if opened.problem is not None:
+        raise from_errno(opened.problem, path)
+    if opened.status is None:
+        raise from_errno(errno.ENOENT, path)
+    if stat.S_ISDIR(opened.status.st_mode):
+        raise ToolError("is-directory", f"{path}: it is a directory")
+    if not stat.S_ISREG(opened.status.st_mode):
+        raise ToolError("not-a-regular-file", f"{path}: it is not a regular file")
+    return opened.status
+
+
+class LocalBackend:
+    """Reads the handle that was decided on, and replaces files in one step."""
+
+    def __init__(self, seam: Seam = _no_seam) -> None:
+        self._locks = DirectoryLocks()
+        self._seam = seam
+
+    def read(self, path: CheckedPath, max_bytes: int, *, cached: bool = False) -> bytes:
+        """The content of the very file that was decided on (see Backend)."""
+        opened, name = path.opened, path.opened.literal
+        status = require_regular(opened, name)
+        if status.st_size > max_bytes:
+            raise too_large(name, status.st_size, max_bytes)
+        if cached and status.st_size > CACHED_BYTES:
+            raise WouldBlock
+        assert opened.target is not None
+        try:
+            descriptor = platform.reopen(opened.target, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError as error:
+            reraise(error, name)
+        try:
+            if cached:
+                return platform.read_cached(descriptor, status.st_size)
+            return _read_all(descriptor, status.st_size, max_bytes, name)
+        except OSError as error:
+            reraise(error, name)
+        finally:
+            os.close(descriptor)
+
+    def replace(self, path: CheckedPath, data: bytes) -> None:
+        """Replace or create the file (see Backend)."""
+        opened = path.opened
+        if opened.problem is not None:
+            raise from_errno(opened.problem, opened.literal)
+        if opened.directory_wanted:
+            raise ToolError("is-directory", f"{opened.literal}: the path names a directory")
+        if opened.status is not None:
+            require_regular(opened, opened.literal)
+            assert opened.target is not None
+            if not platform.writable(opened.target):
+                raise ToolError("permission", f"{opened.literal}: the file is not writable")
+        try:
+            with ExitStack() as cleanup:
+                _Replacement(path, self._locks, self._seam, cleanup).run(data)
+        except OSError as error:
+            reraise(error, opened.literal)
+
+
+def too_large(path: str, size: int, most: int) -> ToolError:
+    """The error for a file over the limit."""
+    return ToolError(
+        "too-large", f"{path}: {size} bytes, over the limit of {most}", sizeBytes=size, limit=most
+    )
+
+
+def _read_all(descriptor: int, size: int, max_bytes: int, path: str) -> bytes:
+    """Up to the end, whatever `size` said; ToolError if that is over the limit."""
+    chunks: list[bytes] = []
+    total = 0
+    while chunk := os.read(descriptor, max(size - total, 0) + 1):
+        total += len(chunk)
+        if total > max_bytes:
+            raise too_large(path, total, max_bytes)
+        chunks.append(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+@attrs.define
+class _Made:
+    """A directory that was made for a write: where, its name, and a handle on it."""
+
+    parent: int
+    name: bytes
+    handle: int
+
+
+class _Replacement:
+    """One file being replaced: its descriptors are given back by `cleanup`, whatever happens."""
+
+    def __init__(
+        self, path: CheckedPath, locks: DirectoryLocks, seam: Seam, cleanup: ExitStack
+    ) -> None:
+        self._path = path
+        self._opened = path.opened
+        self._locks = locks
+        self._seam = seam
+        self._cleanup = cleanup
+        self._temporary: bytes | None = None
+        # A new file gets what the umask leaves; a replacement is private until it is like the old.
+        self._mode = 0o666 if self._opened.status is None else 0o600
+        assert self._opened.parent is not None
+        self._parent = self._opened.parent
+        leaf = len(self._opened.missing) or 1
+        self._expected = encode(join(split(self._opened.real or "")[:-leaf]))
+
+    def run(self, data: bytes) -> None:
+        directory = self._hold(platform.reopen(self._parent, os.O_RDONLY | os.O_DIRECTORY))
+        nameless = self._open_nameless(directory)
+        if nameless is not None:
+            self._fill(nameless, data)
+        self._seam("written")
+        with self._locks.hold(directory, self._opened.literal):
+            self._remove_left_over(directory)
+            descriptor = self._open_temporary(directory) if nameless is None else nameless
+            if nameless is None:
+                self._fill(descriptor, data)
+            try:
+                with self._path.publishing():
+                    self._seam("decided")
+                    self._publish(descriptor, nameless is not None, directory)
+            finally:
+                self._drop_temporary(directory)
+            _sync_directory(directory)
+
+    def _hold(self, descriptor: int) -> int:
+        self._cleanup.callback(os.close, descriptor)
+        return descriptor
+
+    # The bytes, before anything has a name
+
+    def _open_nameless(self, directory: int) -> int | None:
+        try:
+            return self._hold(platform.open_nameless(directory, self._mode))
+        except OSError as error:
+            if error.errno in _NO_NAMELESS:
+                return None
+            raise
+
+    def _open_temporary(self, directory: int) -> int:
+        self._temporary = _temporary_name()
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        return self._hold(os.open(self._temporary, flags, self._mode, dir_fd=directory))
+
+    def _fill(self, descriptor: int, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        status = self._opened.status
+        if status is not None:
+            assert self._opened.target is not None
+            _keep_attributes(self._opened.target, status, descriptor, self._opened.literal)
+        os.fsync(descriptor)
+
+    # Under the lock
+
+    def _remove_left_over(self, directory: int) -> None:
+        """What a killed writer left: whoever holds the lock knows that nobody is using it."""
+        if self._path.sweep and self._locks.first_time(directory):
+            remove_left_over(directory)
+
+    def _publish(self, descriptor: int, nameless: bool, directory: int) -> None:
+        if self._opened.status is None:
+            self._create(descriptor, nameless, directory)
+        else:
+            self._exchange(descriptor, nameless, directory)
+
+    def _create(self, descriptor: int, nameless: bool, directory: int) -> None:
+        *parents, leaf = self._opened.missing
+        made: list[_Made] = []
+        where, name = directory, encode(leaf)
+        try:
+            for parent in parents:
+                made.append(self._make_directory(where, encode(parent)))
+                where = made[-1].handle
+            self._seam("parents")
+            if nameless:
+                platform.link_nameless(descriptor, where, name)
+            else:
+                assert self._temporary is not None
+                os.link(self._temporary, name, src_dir_fd=directory, dst_dir_fd=where)
+            self._seam("linked")
+            self._require_in_place(directory, made, undo=lambda: os.unlink(name, dir_fd=where))
+        except FileExistsError as error:
+            _remove_made(made)
+            raise ChangedUnderfoot(self._opened.literal) from error
+        except BaseException:
+            _remove_made(made)
+            raise
+        for each in made:
+            _sync_directory(each.handle)
+
+    def _make_directory(self, parent: int, name: bytes) -> _Made:
+        os.mkdir(name, 0o777, dir_fd=parent)
+        try:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            return _Made(parent, name, self._hold(os.open(name, flags, dir_fd=parent)))
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
+                raise ChangedUnderfoot(self._opened.literal) from error
+            raise
+
+    def _require_in_place(
+        self, directory: int, made: list[_Made], undo: Callable[[], None]
+    ) -> None:
+        """The kernel's names must still be the decided ones; else take it back."""
+        expected = self._expected
+        places = [(directory, expected)]
+        for each in made:
+            expected = expected.rstrip(b"/") + b"/" + each.name
+            places.append((each.handle, expected))
+        if any(platform.name_of(descriptor) != name for descriptor, name in places):
+            undo()
+            raise ChangedUnderfoot(self._opened.literal)
+
+    def _exchange(self, descriptor: int, nameless: bool, directory: int) -> None:
+        name = encode(self._opened.name)
+        if nameless:
+            self._temporary = _temporary_name()
+            platform.link_nameless(descriptor, directory, self._temporary)
+        temporary = self._temporary
+        assert temporary is not None
+        try:
+            platform.exchange(directory, temporary, name)
+        except FileNotFoundError as error:
+            raise ChangedUnderfoot(self._opened.literal) from error
+        except OSError as error:
+            if error.errno not in _NOT_HERE:
+                raise
+            self._rename(directory, temporary, name)
+            return
+        self._seam("exchanged")
+        in_place = platform.name_of(directory) == self._expected
+        if not in_place or not self._is_decided(directory, temporary):
+            self._take_back(descriptor, directory, temporary, name)
+            raise ChangedUnderfoot(self._opened.literal)
+
+    def _rename(self, directory: int, temporary: bytes, name: bytes) -> None:
+        """Where exchange is missing: the same checks, with a gap after them (docs/policy.md)."""
+        in_place = platform.name_of(directory) == self._expected
+        if not in_place or not self._is_decided(directory, name):
+            raise ChangedUnderfoot(self._opened.literal)
+        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        self._temporary = None
+
+    def _is_decided(self, directory: int, name: bytes) -> bool:
+        """Whether the file at `name` is the one that was decided on, unchanged."""
+        assert self._opened.status is not None
+        try:
+            found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return snapshot(found) == snapshot(self._opened.status)
+
+    def _take_back(self, descriptor: int, directory: int, temporary: bytes, name: bytes) -> None:
+        """Exchange back until our own file is the one that was displaced."""
+        ours = identity(os.fstat(descriptor))
+        for _ in range(8):
+            try:
+                platform.exchange(directory, temporary, name)
+            except FileNotFoundError:  # someone removed what we put there: theirs goes back
+                self._restore(directory, temporary, name)
+                return
+            if _identity_at(directory, temporary) == ours:
+                return
+        self._temporary = None  # somebody's file is at the temporary's name: it is not ours to drop
+
+    def _restore(self, directory: int, temporary: bytes, name: bytes) -> None:
+        self._temporary = None
+        try:
+            os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory,
+                    follow_symlinks=False)  # fmt: skip
+        except FileExistsError:
+            return
+        os.unlink(temporary, dir_fd=directory)
+
+    def _drop_temporary(self, directory: int) -> None:
+        if self._temporary is not None:
+            try:
+                os.unlink(self._temporary, dir_fd=directory)
+            except FileNotFoundError:
+                pass
+
+
+def _sync_directory(directory: int) -> None:
+    try:
+        os.fsync(directory)
+    except OSError as error:
+        if error.errno not in _NOT_HERE:  # some file systems cannot sync a directory
+            raise
+
+
+def _temporary_name() -> bytes:
+    return TEMPORARY[0] + secrets.token_hex(8).encode() + TEMPORARY[1]
+
+
+def _identity_at(directory: int, name: bytes) -> Identity | None:
+    return identity(os.stat(name, dir_fd=directory, follow_symlinks=False))
+
+
+def _remove_made(made: list[_Made]) -> None:
+    """Remove directories that were made, innermost first; one that is not empty stays."""
+    for each in reversed(made):
+        if _identity_or_none(each) == identity(os.fstat(each.handle)):
+            try:
+                os.rmdir(each.name, dir_fd=each.parent)
+            except OSError:
+                return
+
+
+def _identity_or_none(made: _Made) -> Identity | None:
+    try:
+        return _identity_at(made.parent, made.name)
+    except OSError:
+        return None
+
+
+def _keep_attributes(source: int, status: os.stat_result, target: int, path: str) -> None:
+    """Owner, ACL, `user.*` attributes and label, then the permission bits; ToolError if the
+    owner cannot be kept."""
+    have = os.fstat(target)
+    if (have.st_uid, have.st_gid) != (status.st_uid, status.st_gid):
+        try:
+            os.fchown(target, status.st_uid, status.st_gid)
+        except PermissionError as error:
+            message = f"{path}: it belongs to someone else, and its owner could not be kept"
+            raise ToolError("permission", message) from error
+    if hasattr(os, "listxattr"):
+        _copy_extended_attributes(source, target)
+    os.fchmod(target, stat.S_IMODE(status.st_mode) & 0o777)
+
+
+_KEPT = ("system.posix_acl_access", "security.selinux", "security.SMACK64")
+
+
+def _copy_extended_attributes(source: int, target: int) -> None:
+    named = f"/proc/self/fd/{source}"
+    try:
+        attributes = os.listxattr(named)
+    except OSError:
+        return
+    for name in attributes:
+        if name.startswith("user.") or name in _KEPT:
+            try:
+                value = os.getxattr(named, name)
+                if _attribute(target, name) != value:
+                    os.setxattr(target, name, value)
+            except OSError as error:
+                if error.errno not in _NOT_HERE | {errno.ENODATA}:
+                    raise
+
+
+def _attribute(descriptor: int, name: str) -> bytes | None:
+    try:
+        return os.getxattr(descriptor, name)
+    except OSError:
+        return None
+
+
+def remove_left_over(directory: int) -> None:
+    """Remove temporaries of killed writers from a directory whose lock is held.
+
+    Only regular files with our name, our owner and one link.
+    """
+    first, last = TEMPORARY
+    for name in os.listdir(directory):
+        raw = os.fsencode(name)
+        middle = raw[len(first) : -len(last)]
+        if not (raw.startswith(first) and raw.endswith(last) and len(middle) == 16):
+            continue
+        try:
+            status = os.stat(raw, dir_fd=directory, follow_symlinks=False)
+            ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+            if ours and status.st_nlink == 1:
+                os.unlink(raw, dir_fd=directory)
+        except OSError:
+            continue
+
+

@@ -1,0 +1,274 @@
+"""The memory roots of a session: which paths they are, and what lies there now.
+
+Which paths is fixed when the session opens; what lies there is looked up for each call, on
+descriptors that stay open until the call ends.
+"""
+
+import os
+import stat
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+import attrs
+
+from pinfold.memory.layouts import LAYOUTS, Surroundings
+from pinfold.paths.errors import WouldBlock
+from pinfold.paths.kernel import platform
+from pinfold.paths.literal import encode, expand
+from pinfold.paths.opened import Opened, identity
+from pinfold.paths.volume import Volumes, entries_of, holds_file
+from pinfold.paths.walk import glance, walk
+from pinfold.policy.facts import Alias, Facts, Identity, Place, Reserved, RootFacts
+from pinfold.policy.names import RESERVED, below, collapse
+from pinfold_protocol.decision import RootKind
+from pinfold_protocol.errors import ToolError, invalid_params
+from pinfold_protocol.session import MemoryOptions, Root, Scope
+
+
+@attrs.frozen
+class RootPath:
+    """One root as configured. `anchor` is the trusted prefix, None where the root is resolved
+    whole; `guarded` says whether it has a reserved directory."""
+
+    kind: RootKind
+    path: str
+    anchor: str | None = None
+
+    @property
+    def guarded(self) -> bool:
+        """The team root has no reserved directory."""
+        return self.kind != "team"
+
+    def included(self, scope: Scope) -> bool:
+        """Whether confinement lets changes into this root."""
+        return {"project": scope.project_memory, "user": scope.user_memory}.get(self.kind, False)
+
+
+def find_git_root(project: str) -> str | None:
+    """The nearest directory from `project` upwards, as written, that holds a `.git`."""
+    path = project
+    while True:
+        if os.path.exists(encode(f"{path.rstrip('/')}/.git")):
+            return path
+        if path == "/":
+            return None
+        path = path.rpartition("/")[0] or "/"
+
+
+def configured_roots(options: MemoryOptions, around: Surroundings) -> tuple[RootPath, ...]:
+    """The roots by layout, explicit ones in place of the layout's.
+
+    Raises RpcError (-32602) for an explicit root that is not absolute.
+    """
+    layout = LAYOUTS[options.layout or "qwen"](around)
+    roots: list[RootPath] = []
+    explicit = {
+        "project": _explicit("memory.projectRoot", options.project_root, around.home),
+        "user": _explicit("memory.userRoot", options.user_root, around.home),
+        "team": _explicit("memory.teamRoot", options.team_root, around.home),
+    }
+    if explicit["project"] is None:
+        roots.append(RootPath("project", layout.project, layout.anchor))
+    else:
+        roots.append(RootPath("project", explicit["project"]))
+    if user := explicit["user"] or layout.user:
+        roots.append(RootPath("user", user))
+    if team := explicit["team"] or layout.team:
+        roots.append(RootPath("team", team))
+    return tuple(roots)
+
+
+def _explicit(member: str, raw: str | None, home: str) -> str | None:
+    if raw is None:
+        return None
+    if not (raw.startswith(("/", "~/")) or raw == "~"):
+        raise invalid_params(member, "must be an absolute path, or begin with ~/")
+    try:
+        return collapse(expand(raw, "/", home))
+    except ToolError as error:
+        raise invalid_params(member, error.message) from None
+
+
+class Look:
+    """What lies at the roots right now. Holds descriptors: close it when the call ends.
+
+    With `trust`, finds out the paths that confinement trusts as well. With `cached`, raises
+    WouldBlock where a look would have to wait.
+    """
+
+    def __init__(
+        self, roots: tuple[RootPath, ...], scope: Scope, *, trust: bool, cached: bool = False
+    ) -> None:
+        self._roots = roots
+        self._scope = scope
+        self._trust = trust
+        self._cached = cached
+        self._held = ExitStack()
+        self._opened: dict[RootKind, Opened] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._held.close()
+
+    def names_only(self) -> tuple[RootFacts, ...]:
+        """Enough for a read: where the roots really are, and what confinement trusts."""
+        return tuple(self._root(root) for root in self._roots)
+
+    def whole(self) -> tuple[RootFacts, ...]:
+        """For a change: the reserved directories too, by name and by identity."""
+        return tuple(
+            attrs.evolve(self._root(root), reserved=self._reserved(root) if root.guarded else None)
+            for root in self._roots
+        )
+
+    def _open(self, path: str) -> Opened:
+        return self._held.enter_context(glance(path, cached=self._cached))
+
+    def _walk(self, path: str) -> Opened:
+        if self._cached:
+            raise WouldBlock
+        return self._held.enter_context(walk(path))
+
+    def _open_root(self, root: RootPath) -> Opened:
+        if root.kind not in self._opened:
+            self._opened[root.kind] = self._open(root.path)
+        return self._opened[root.kind]
+
+    def _root(self, root: RootPath) -> RootFacts:
+        opened = self._open_root(root)
+        trusted = self._write_path(root, opened) if self._trust else None
+        return RootFacts(root.kind, root.path, opened.real, trusted, root.included(self._scope))
+
+    def _write_path(self, root: RootPath, opened: Opened) -> str | None:
+        """The trusted prefix is resolved, the managed suffix is not (POLICY.md)."""
+        suffix = None if root.anchor is None else below(root.path, root.anchor)
+        if root.anchor is None or suffix is None:
+            return opened.real
+        anchor = self._open(root.anchor)
+        if anchor.real is None:
+            return None
+        if len(suffix) == 3 and suffix[0] == "projects":
+            if sibling := self._linked_sibling(anchor.real, suffix[1]):
+                return f"{sibling}/{suffix[2]}"
+        return "/".join((anchor.real.rstrip("/"), *suffix))
+
+    def _linked_sibling(self, anchor: str, key: str) -> str | None:
+        """The one link that is followed: `projects/KEY` to a sibling directly in `projects`."""
+        state = f"{anchor.rstrip('/')}/projects/{key}"
+        if not os.path.islink(encode(state)):
+            return None
+        target = self._walk(state).real
+        here = f"{anchor.rstrip('/')}/projects"
+        return target if target and target.rpartition("/")[0] == here else None
+
+    def _reserved(self, root: RootPath) -> Reserved:
+        opened = self._open_root(root)
+        literal = f"{root.path.rstrip('/')}/{RESERVED}"
+        anchor, missing = _anchor(opened)
+        places = [] if anchor is None else [Place(anchor, (*missing, RESERVED))]
+        if opened.target is None:
+            return Reserved(literal, (), tuple(places))
+        try:
+            handle = platform.open_entry(opened.target, encode(RESERVED))
+        except OSError:  # nothing there, or nobody may look: the names still hold
+            return Reserved(literal, (), tuple(places))
+        self._held.callback(os.close, handle)
+        status = os.fstat(handle)
+        if not stat.S_ISLNK(status.st_mode):
+            places += _places(identity(status), ())
+            return Reserved(literal, (), tuple(places))
+        target = self._walk(literal)
+        places += _places(*_anchor(target))
+        return Reserved(literal, () if target.real is None else (target.real,), tuple(places))
+
+    def add_links_and_aliases(self, facts: Facts, opened: Opened, volumes: Volumes) -> Facts:
+        """For a change: hard links into a reserved directory, and first-level names that answer
+        without being listed. An error while looking counts as pinned."""
+        if not self._scope.protect_pinned:
+            return facts
+        aliases = [
+            alias
+            for root in facts.roots
+            if root.reserved is not None
+            for alias in _aliases(self._opened[root.kind], root.kind, facts, volumes)
+        ]
+        linked = self._hard_link(facts, opened.status)
+        return attrs.evolve(facts, aliases=tuple(aliases), hard_link=linked)
+
+    def _hard_link(self, facts: Facts, status: os.stat_result | None) -> RootKind | None:
+        if self._scope.hard_links != "deny" or status is None:
+            return None
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink < 2:
+            return None
+        guarded = (root for root in facts.roots if root.reserved is not None)
+        return next((r.kind for r in guarded if self._may_hold(r.reserved, status)), None)
+
+    def _may_hold(self, reserved: Reserved | None, status: os.stat_result) -> bool:
+        assert reserved is not None
+        opened = self._open(reserved.literal)
+        wanted = identity(status)
+        if opened.target is None or opened.status is None:
+            return opened.problem is not None
+        try:
+            is_directory = stat.S_ISDIR(opened.status.st_mode)
+            return wanted is None or (is_directory and holds_file(opened.target, wanted))
+        except OSError:
+            return True
+
+
+def _anchor(opened: Opened) -> tuple[Identity | None, tuple[str, ...]]:
+    """The nearest thing that exists, by identity, and the names that are missing from it."""
+    if opened.status is not None:
+        return identity(opened.status), ()
+    return opened.parent_identity, opened.missing
+
+
+def _places(anchor: Identity | None, missing: tuple[str, ...]) -> list[Place]:
+    return [] if anchor is None else [Place(anchor, missing)]
+
+
+def _aliases(root: Opened, kind: RootKind, facts: Facts, volumes: Volumes) -> list[Alias]:
+    here = None if root.status is None else identity(root.status)
+    if root.target is None or here is None:
+        return []
+    found = []
+    for way in facts.target.ways:
+        index = next((i for i, step in enumerate(way) if step.identity == here), len(way))
+        step = way[index + 1] if index + 1 < len(way) else None
+        if step is None or step.identity is None:
+            continue
+        try:
+            folding = volumes.folds_names(root.target, here)
+            entries = entries_of(root.target, step.name, step.identity) if folding else None
+        except OSError:
+            entries = ()
+        if entries is not None:
+            found.append(Alias(kind, entries))
+    return found
+
+
+def report(roots: tuple[RootPath, ...], scope: Scope) -> list[Root]:
+    """The roots as `memory/roots` reports them."""
+    with Look(roots, scope, trust=True) as look:
+        return [_reported(facts) for facts in look.whole()]
+
+
+def _reported(facts: RootFacts) -> Root:
+    reserved = facts.reserved
+    return Root(
+        kind=facts.kind,
+        path=facts.path,
+        real_path=facts.real,
+        write_path=facts.write_path,
+        exists=os.path.isdir(encode(facts.path)),
+        included=facts.included,
+        pinned=[] if reserved is None else [reserved.literal, *reserved.real],
+    )

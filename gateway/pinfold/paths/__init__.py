@@ -1,0 +1,1 @@
+"""What is true of a path right now, found out through descriptors that stay open."""

@@ -1,0 +1,100 @@
+"""macOS by its documented calls. Untested: nobody here has run it.
+
+There is no O_PATH and no /proc: a handle is a read-only descriptor, a link is read by its name,
+and `F_GETPATH` gives the kernel's name. FIFOs, devices and sockets are never opened.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import stat
+from functools import lru_cache
+
+from pinfold.paths.errors import WouldBlock
+
+_F_GETPATH = 50
+_O_EVTONLY = 0x8000
+_O_SYMLINK = 0x200000
+_RENAME_SWAP = 0x2
+
+
+@lru_cache(maxsize=1)
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def open_root() -> int:
+    """A handle on `/`."""
+    return os.open(b"/", os.O_RDONLY | os.O_DIRECTORY)
+
+
+def open_entry(directory: int, name: bytes) -> int:
+    """A handle on one name in a directory; a link is not followed."""
+    mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+    if stat.S_ISLNK(mode):
+        return os.open(name, _O_EVTONLY | _O_SYMLINK, dir_fd=directory)
+    if stat.S_ISDIR(mode):
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+    flags = _O_EVTONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EOPNOTSUPP, "not a regular file")
+    return os.open(name, flags, dir_fd=directory)
+
+
+def link_text(directory: int, name: bytes, link: int) -> bytes:
+    """What a symbolic link says."""
+    return os.readlink(name, dir_fd=directory)
+
+
+def name_of(descriptor: int) -> bytes:
+    """The kernel's name for what a descriptor stands for."""
+    return fcntl.fcntl(descriptor, _F_GETPATH, b"\0" * 1024).rstrip(b"\0")
+
+
+def reopen(descriptor: int, flags: int) -> int:
+    """Open the file at the kernel's name, and only if it is the same one."""
+    opened = os.open(name_of(descriptor), flags | os.O_NOFOLLOW)
+    if not os.path.sameopenfile(opened, descriptor):
+        os.close(opened)
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+    return opened
+
+
+def writable(descriptor: int) -> bool:
+    """Whether this process may write the file that a handle stands for."""
+    return os.access(name_of(descriptor), os.W_OK)
+
+
+def open_resolved(path: bytes, cached: bool) -> int:
+    """Not to be had in one call: the caller walks."""
+    if cached:
+        raise WouldBlock
+    raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+
+def require_local(descriptor: int) -> None:
+    """Never in place."""
+    raise WouldBlock
+
+
+def read_cached(descriptor: int, size: int) -> bytes:
+    """Never in place."""
+    raise WouldBlock
+
+
+def open_nameless(directory: int, mode: int) -> int:
+    """Not to be had: the caller falls back to an exclusive temporary."""
+    raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+
+def link_nameless(descriptor: int, directory: int, name: bytes) -> None:
+    """Not to be had, as `open_nameless`."""
+    raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+
+def exchange(directory: int, a: bytes, b: bytes) -> None:
+    """Swap two names of one directory in one step."""
+    if _libc().renameatx_np(directory, a, directory, b, _RENAME_SWAP) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

@@ -1,0 +1,149 @@
+"""Linux's calls: descriptors that grant nothing, names read back, exchange, cached look-ups.
+
+All names are bytes. Each function raises OSError with the kernel's errno.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+from functools import lru_cache
+
+from pinfold.paths.errors import WouldBlock
+
+HANDLE = os.O_PATH | os.O_CLOEXEC
+_OPENAT2 = 437  # the same number on every architecture
+_RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_CACHED = 0x20
+_AT_FDCWD = -100
+_AT_EMPTY_PATH = 0x1000
+_AT_STATX_DONT_SYNC = 0x4000
+_STATX_BASIC = 0x7FF
+_RENAME_EXCHANGE = 2
+# File systems that answer from this machine. Anything else may wait for someone.
+_LOCAL = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "ramfs", "overlay"})
+
+
+@lru_cache(maxsize=1)
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def open_root() -> int:
+    """A handle on `/`."""
+    return os.open(b"/", HANDLE | os.O_DIRECTORY)
+
+
+def open_entry(directory: int, name: bytes) -> int:
+    """A handle on one name in a directory; a link is not followed."""
+    return os.open(name, HANDLE | os.O_NOFOLLOW, dir_fd=directory)
+
+
+def link_text(directory: int, name: bytes, link: int) -> bytes:
+    """What a symbolic link says, read from its own descriptor."""
+    return os.readlink(b"", dir_fd=link)
+
+
+def name_of(descriptor: int) -> bytes:
+    """The kernel's name for what a descriptor stands for."""
+    return os.readlink(b"/proc/self/fd/%d" % descriptor)
+
+
+def reopen(descriptor: int, flags: int) -> int:
+    """Open the very file that a handle stands for."""
+    return os.open(b"/proc/self/fd/%d" % descriptor, flags | os.O_CLOEXEC)
+
+
+def writable(descriptor: int) -> bool:
+    """Whether this process may write the file that a handle stands for."""
+    return os.access(b"/proc/self/fd/%d" % descriptor, os.W_OK, effective_ids=True)
+
+
+def open_resolved(path: bytes, cached: bool) -> int:
+    """A handle on what a path leads to, links followed, in one call.
+
+    With `cached`, raises WouldBlock where the kernel cannot answer from its caches.
+    """
+    flags = _RESOLVE_NO_MAGICLINKS | (_RESOLVE_CACHED if cached else 0)
+    how = struct.pack("=QQQ", HANDLE, 0, flags)
+    result = _libc().syscall(_OPENAT2, _AT_FDCWD, ctypes.c_char_p(path), how, len(how))
+    if result >= 0:
+        return int(result)
+    number = ctypes.get_errno()
+    if cached and number != errno.ENOENT:
+        raise WouldBlock
+    raise OSError(number, os.strerror(number))
+
+
+def require_local(descriptor: int) -> None:
+    """Raise WouldBlock unless a handle's file system is one that answers from this machine."""
+    buffer = ctypes.create_string_buffer(256)
+    statx = _libc().statx
+    flags = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
+    if statx(descriptor, b"", flags, _STATX_BASIC, buffer) < 0:
+        raise WouldBlock
+    device: tuple[int, int] = struct.unpack_from("=II", buffer, 136)
+    if device not in _local_devices() and device not in _local_devices(refresh=True):
+        raise WouldBlock
+
+
+_devices: dict[str, frozenset[tuple[int, int]]] = {}
+_refreshes = iter(range(64))
+
+
+def _local_devices(refresh: bool = False) -> frozenset[tuple[int, int]]:
+    """Device numbers of local file systems, from the mount table; read again a few times only."""
+    if not _devices or (refresh and next(_refreshes, None) is not None):
+        _devices["local"] = frozenset(_read_mount_table())
+    return _devices["local"]
+
+
+def _read_mount_table() -> list[tuple[int, int]]:
+    found = []
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
+        for line in table:
+            left, _, right = line.partition(" - ")
+            if right.split(" ", 1)[0] in _LOCAL:
+                major, _, minor = left.split(" ")[2].partition(":")
+                found.append((int(major), int(minor)))
+    return found
+
+
+def read_cached(descriptor: int, size: int) -> bytes:
+    """Read from the start without waiting for the disk; WouldBlock where that is not possible."""
+    buffer = bytearray(size + 1)
+    try:
+        count = os.preadv(descriptor, [buffer], 0, os.RWF_NOWAIT)
+    except OSError:  # not cached, or a file system without the flag
+        raise WouldBlock from None
+    if count < size:
+        raise WouldBlock
+    return bytes(memoryview(buffer)[:count])
+
+
+def open_nameless(directory: int, mode: int) -> int:
+    """A new file without a name in a directory. EOPNOTSUPP where the volume has none."""
+    return os.open(b".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode, dir_fd=directory)
+
+
+def link_nameless(descriptor: int, directory: int, name: bytes) -> None:
+    """Give a nameless file its name, exclusively."""
+    os.link(
+        b"/proc/self/fd/%d" % descriptor, name, src_dir_fd=directory, dst_dir_fd=directory,
+        follow_symlinks=True,
+    )  # fmt: skip
+
+
+def exchange(directory: int, a: bytes, b: bytes) -> None:
+    """Swap two names of one directory in one step. EINVAL or ENOSYS where that is missing."""
+    renameat2 = getattr(_libc(), "renameat2", None)
+    if renameat2 is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    _checked(renameat2(directory, a, directory, b, _RENAME_EXCHANGE))

@@ -1,0 +1,143 @@
+"""What a path led to when it was opened, the descriptors that prove it, and who may pass on."""
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Self
+
+import attrs
+
+from pinfold.paths.errors import ChangedUnderfoot, describe
+from pinfold.paths.kernel import platform
+from pinfold.paths.literal import decode
+from pinfold.policy import names
+from pinfold.policy.facts import Identity, Target, Way
+from pinfold_protocol.decision import Decision
+
+
+def identity(status: os.stat_result) -> Identity | None:
+    """Device and inode; inode 0 is no identity."""
+    return (status.st_dev, status.st_ino) if status.st_ino else None
+
+
+@attrs.define(eq=False)
+class Opened:
+    """A path, opened by descriptors that grant nothing. Close it when the call ends.
+
+    `target` and `status` are None where nothing is there; `missing` are then the names that are
+    not, the first of them in the directory `parent`. `parent` is None where only the target was
+    opened. `problem` is the errno that stopped the resolution, and `real` is then None.
+    """
+
+    literal: str
+    real: str | None = None
+    walked: str | None = None
+    ways: tuple[Way, ...] = ()
+    target: int | None = None
+    status: os.stat_result | None = None
+    parent: int | None = None
+    name: str = ""
+    missing: tuple[str, ...] = ()
+    directory_wanted: bool = False
+    problem: int | None = None
+    descriptors: list[int] = attrs.Factory(list)
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        while self.descriptors:
+            os.close(self.descriptors.pop())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def as_target(self) -> Target:
+        """The facts that the policy needs."""
+        problem = None if self.problem is None else describe(self.problem)
+        return Target(self.literal, self.real, self.walked, problem, self.ways)
+
+    @property
+    def parent_identity(self) -> Identity | None:
+        """Device and inode of `parent`."""
+        return None if self.parent is None else identity(os.fstat(self.parent))
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What changes to this file queue up under: its directory's identity, its folded name."""
+        leaf = (self.name,) if self.target is not None else self.missing
+        return (self.parent_identity, *(tuple(sorted(names.folds(each))) for each in leaf))
+
+    def require_same(self, again: "Opened") -> None:
+        """Raise ChangedUnderfoot unless `again` found the same thing at the same place."""
+        if self._fingerprint() != again._fingerprint():
+            raise ChangedUnderfoot(self.literal)
+
+    def _fingerprint(self) -> tuple[object, ...]:
+        return (
+            self.real,
+            self.problem,
+            self.missing,
+            self.parent_identity,
+            None if self.status is None else snapshot(self.status),
+        )
+
+    def still_named(self) -> bool:
+        """Whether the kernel's name for the target still is the one that was decided on."""
+        assert self.target is not None
+        return decode(platform.name_of(self.target)) == self.real
+
+
+def snapshot(status: os.stat_result) -> tuple[int, ...]:
+    """What tells one state of a file from another: identity, size, time of change."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+Publishing = Callable[[], AbstractContextManager[None]]
+_key = object()
+
+
+class CheckedPath:
+    """An opened path together with the decision that let it through. Only `check` makes one.
+
+    `publishing` opens and decides once more, and raises unless the outcome is the same; what is
+    done inside of it can no longer be cancelled. `sweep`: whether what a killed writer left in the
+    target's directory may be removed (never in a reserved directory).
+    """
+
+    __slots__ = ("decision", "opened", "publishing", "sweep")
+
+    def __init__(
+        self,
+        key: object,
+        opened: Opened,
+        decision: Decision,
+        publishing: Publishing,
+        sweep: bool,
+    ) -> None:
+        if key is not _key:
+            raise TypeError("a CheckedPath is made by paths.opened.check alone")
+        self.opened = opened
+        self.decision = decision
+        self.publishing = publishing
+        self.sweep = sweep
+
+
+def _never() -> AbstractContextManager[None]:
+    raise PermissionError("a path that was opened to be read is not written")
+
+
+def check(
+    opened: Opened, decision: Decision, publishing: Publishing = _never, *, sweep: bool = False
+) -> CheckedPath:
+    """The only maker of a CheckedPath. Raises PermissionError unless the decision allows."""
+    if decision.decision != "allow":
+        raise PermissionError(decision.reason)
+    return CheckedPath(_key, opened, decision, publishing, sweep)

@@ -1,0 +1,109 @@
+"""The facts that a decision is made from. Gathered by `paths` and `memory`, read by `decide`."""
+
+from typing import Literal
+
+import attrs
+
+from pinfold_protocol.decision import RootKind
+from pinfold_protocol.session import Scope
+
+Identity = tuple[int, int]
+"""Device and inode, of a descriptor that is held while the facts are used."""
+
+Action = Literal["read", "change", "shell", "unknown"]
+
+
+@attrs.frozen
+class Step:
+    """One name on the way from the file system's root; `identity` is None where nothing is."""
+
+    name: str
+    identity: Identity | None
+
+
+Way = tuple[Step, ...]
+
+
+@attrs.frozen
+class Target:
+    """What a path leads to.
+
+    `literal`: absolute, `.` and `..` folded as text. `real`: the kernel's name for what was
+    opened, with missing names added; None if the path cannot be resolved, and `problem` says why.
+    `walked`: the names as they were followed, where they differ from the kernel's. `ways`: the
+    steps of both, for changes only.
+    """
+
+    literal: str
+    real: str | None
+    walked: str | None = None
+    problem: str | None = None
+    ways: tuple[Way, ...] = ()
+
+
+@attrs.frozen
+class Place:
+    """A directory that is reserved by identity: `names` below `anchor`, existing or not."""
+
+    anchor: Identity
+    names: tuple[str, ...]
+
+
+@attrs.frozen
+class Reserved:
+    """The reserved directory of one root: by its own name, by where it leads, by identity."""
+
+    literal: str
+    real: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+
+
+@attrs.frozen
+class RootFacts:
+    """One memory root as it lies on the disk now. `reserved` is None where nothing is (team)."""
+
+    kind: RootKind
+    path: str
+    real: str | None
+    write_path: str | None = None
+    included: bool = False
+    reserved: Reserved | None = None
+
+
+@attrs.frozen
+class Alias:
+    """A first-level name on a volume that folds names, which the root's listing does not have.
+
+    `entries` are the listed names that are the same file: exactly one, if all is well.
+    """
+
+    kind: RootKind
+    entries: tuple[str, ...]
+
+
+@attrs.frozen
+class Facts:
+    """Everything known about one call's target. `hard_link`: the root below whose reserved
+    directory the same file stands (or may stand, where that could not be listed)."""
+
+    target: Target
+    roots: tuple[RootFacts, ...]
+    hard_link: RootKind | None = None
+    aliases: tuple[Alias, ...] = ()
+
+
+@attrs.frozen
+class Call:
+    """A call as the policy sees it. `managed_only`: it reads managed memory and nothing else."""
+
+    name: str
+    action: Action
+    managed_only: bool = False
+
+
+@attrs.frozen
+class Effective:
+    """The whole scope in force, and which members a host overrode (names as in Scope)."""
+
+    scope: Scope
+    overridden: frozenset[str] = frozenset()

@@ -1,0 +1,85 @@
+"""Names and paths as text: how a deny compares them, and how containment does.
+
+The folding serves denials alone: it must not fail open on any file system that someone may keep
+memory on (POLICY.md, "Is it pinned?"). Containment that allows is exact.
+"""
+
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+RESERVED = "pinned"
+
+# Unicode's Default_Ignorable_Code_Point: some file systems drop these from names.
+_IGNORABLE = (
+    *((0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5)),
+    *((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164)),
+    *((0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8)),
+    *((0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+)
+_DROP = {code: None for first, last in _IGNORABLE for code in range(first, last + 1)}
+
+
+def _fold_once(name: str) -> str:
+    name = unicodedata.normalize("NFC", name.translate(_DROP)).casefold()
+    name = unicodedata.normalize("NFC", name).translate(_DROP)
+    name = name.removeprefix("._")
+    stem, colon, stream = name.partition(":")
+    if colon and stem and not stream[:1].isspace():
+        name = stem
+    end = len(name)
+    while end and (name[end - 1] == "." or name[end - 1].isspace()):
+        end -= 1
+    return name[:end]
+
+
+def _fold(name: str) -> str:
+    """Fold until nothing changes, since one rule can uncover another (`pinned.:x`)."""
+    while (folded := _fold_once(name)) != name:
+        name = folded
+    return name
+
+
+@lru_cache(maxsize=4096)
+def folds(name: str) -> frozenset[str]:
+    """What `name` may mean on some file system: it folded, and its upper-cased form folded."""
+    return frozenset((_fold(name), _fold(name.upper())))
+
+
+def same(a: str, b: str) -> bool:
+    """Whether two names may mean the same entry somewhere. For denials only."""
+    return a == b or not folds(a).isdisjoint(folds(b))
+
+
+def split(path: str) -> tuple[str, ...]:
+    """`/a//b` → `("a", "b")`."""
+    return tuple(part for part in path.split("/") if part)
+
+
+def join(parts: Iterable[str]) -> str:
+    """`("a", "b")` → `/a/b`."""
+    return "/" + "/".join(parts)
+
+
+def collapse(path: str) -> str:
+    """An absolute path with `.`, `..` and repeated slashes folded as text."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return join(parts)
+
+
+def below(path: str, base: str) -> tuple[str, ...] | None:
+    """The names that lead from `base` to `path`, compared exactly; None if it is not inside."""
+    if path == base:
+        return ()
+    prefix = base if base.endswith("/") else base + "/"
+    return split(path[len(prefix) :]) if path.startswith(prefix) else None
+
+
+def starts_with(names: tuple[str, ...], prefix: tuple[str, ...]) -> bool:
+    """Whether `names` may begin with `prefix` somewhere. For denials only."""
+    return len(names) >= len(prefix) and all(map(same, names, prefix))

@@ -1,0 +1,66 @@
+"""Is it pinned? Four tests that are independent on purpose: each alone must be enough."""
+
+from collections.abc import Iterator
+
+from pinfold.policy import names
+from pinfold.policy.facts import Facts, Place, Reserved, RootFacts, Target, Way
+from pinfold_protocol.decision import Match, RootKind
+
+
+def find_pinned(facts: Facts) -> tuple[RootKind, Match] | None:
+    """The root whose reserved directory the target is in, and the first test that says so."""
+    return next(_matches(facts), None)
+
+
+def _matches(facts: Facts) -> Iterator[tuple[RootKind, Match]]:
+    guarded = [(root, root.reserved) for root in facts.roots if root.reserved is not None]
+    for root, reserved in guarded:
+        if _literally(facts.target, reserved):
+            yield root.kind, "literal"
+    for root, reserved in guarded:
+        if is_reserved(facts.target.real, root) or is_reserved(facts.target.walked, root):
+            yield root.kind, "resolved"
+    for root, reserved in guarded:
+        if any(_passes(way, place) for way in facts.target.ways for place in reserved.places):
+            yield root.kind, "identity"
+    for alias in facts.aliases:
+        if len(alias.entries) != 1 or names.same(alias.entries[0], names.RESERVED):
+            yield alias.kind, "identity"
+    if facts.hard_link is not None:
+        yield facts.hard_link, "hard-link"
+
+
+def _literally(target: Target, reserved: Reserved) -> bool:
+    root = reserved.literal.rpartition("/")[0]
+    inside = names.below(target.literal, root or "/")
+    return bool(inside) and names.same(inside[0], names.RESERVED)  # type: ignore[index]
+
+
+def is_reserved(path: str | None, root: RootFacts) -> bool:
+    """Whether a real path is in the reserved directory of `root`, by name."""
+    if path is None or root.reserved is None:
+        return False
+    inside = None if root.real is None else names.below(path, root.real)
+    if inside and names.same(inside[0], names.RESERVED):
+        return True
+    return any(_leads_into(path, inside, target, root.real) for target in root.reserved.real)
+
+
+def _leads_into(
+    path: str, inside: tuple[str, ...] | None, target: str, real_root: str | None
+) -> bool:
+    """Names are folded only from the root on; a target outside of it has no such point."""
+    below_root = None if real_root is None else names.below(target, real_root)
+    if below_root is not None:
+        return inside is not None and names.starts_with(inside, below_root)
+    return names.starts_with(names.split(path), names.split(target))
+
+
+def _passes(way: Way, place: Place) -> bool:
+    """Whether a way leads through the anchor and on into the reserved names below it."""
+    for index, step in enumerate(way):
+        if step.identity is not None and step.identity == place.anchor:
+            rest = tuple(each.name for each in way[index + 1 :])
+            if names.starts_with(rest, place.names):
+                return True
+    return False

@@ -1,0 +1,161 @@
+"""Sessions: one agent's scope. The effective scope is computed in one place, `Session.effective`."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import attrs
+
+from pinfold.memory.roots import RootPath
+from pinfold.policy.facts import Effective
+from pinfold_protocol.convert import wire_name
+from pinfold_protocol.errors import UNKNOWN_SESSION, RpcError, invalid_params
+from pinfold_protocol.retention import RetentionTag
+from pinfold_protocol.session import PROFILES, Profile, Scope, ScopePatch
+
+_ON_WIRE = {wire_name(Scope, field): field.name for field in attrs.fields(Scope)}
+
+
+def merge(overrides: dict[str, object], patch: ScopePatch | None) -> dict[str, object]:
+    """Overrides by member, with a patch laid over them: a null takes an override back."""
+    merged = dict(overrides)
+    for member in () if patch is None else patch.given:
+        name = _ON_WIRE[member]
+        value = getattr(patch, name)
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = value
+    return merged
+
+
+class Gate:
+    """Many may pass at once; whoever closes it waits until all that passed are through."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._inside = 0
+        self._closing = 0
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """Between the last decision about a change and its publication."""
+        with self._condition:
+            self._condition.wait_for(lambda: not self._closing)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._inside -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """While a scope is exchanged: nobody is inside, and nobody gets in."""
+        with self._condition:
+            self._closing += 1
+            self._condition.wait_for(lambda: not self._inside)
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._closing -= 1
+                self._condition.notify_all()
+
+
+class Session:
+    """One open session. Thread-safe: calls run on several threads."""
+
+    def __init__(
+        self,
+        session_id: str,
+        profile: Profile,
+        project_root: str,
+        roots: tuple[RootPath, ...],
+        overrides: dict[str, object],
+    ) -> None:
+        self.session_id = session_id
+        self.profile: Profile = profile
+        self.project_root = project_root
+        self.roots = roots
+        self.gate = Gate()
+        self.closed = False
+        self.calls = 0
+        self.denials = 0
+        self.tags: dict[str, RetentionTag] = {}
+        self._overrides = overrides
+        self._effective = self._compute()
+        self._lock = threading.Lock()
+
+    @property
+    def effective(self) -> Effective:
+        """The scope in force now; a new object whenever it changes."""
+        return self._effective
+
+    @property
+    def scope(self) -> Scope:
+        """The scope in force now."""
+        return self._effective.scope
+
+    def _compute(self) -> Effective:
+        scope = attrs.evolve(PROFILES[self.profile], **self._overrides)  # type: ignore[arg-type]
+        return Effective(scope, frozenset(self._overrides))
+
+    def configure(self, patch: ScopePatch | None) -> None:
+        """Exchange the scope. Returns when no change decided under the old one is under way."""
+        with self.gate.closed():
+            self._overrides = merge(self._overrides, patch)
+            self._effective = self._compute()
+
+    def count(self, *, denied: bool) -> None:
+        """Count a call that was answered."""
+        with self._lock:
+            self.calls += 1
+            self.denials += denied
+
+    def remember(self, call_id: str | None, tag: RetentionTag | None) -> None:
+        """Remember the tag of a call, for compaction; the newest under an id counts."""
+        if call_id is None:
+            return
+        with self._lock:
+            if tag is None:
+                self.tags.pop(call_id, None)
+            else:
+                self.tags[call_id] = tag
+
+
+class Sessions:
+    """The open sessions of one connection, in the order in which they were opened."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Session] = {}
+        self._lock = threading.Lock()
+
+    def add(self, session: Session) -> None:
+        """Raises RpcError (-32602) if the id is taken."""
+        with self._lock:
+            if session.session_id in self._open:
+                raise invalid_params("sessionId", "a session with this id is open")
+            self._open[session.session_id] = session
+
+    def get(self, session_id: str) -> Session:
+        """Raises RpcError (-32010) for an id that is not open."""
+        session = self._open.get(session_id)
+        if session is None:
+            message = f"Unknown session: {session_id!r}"
+            raise RpcError(UNKNOWN_SESSION, message, {"sessionId": session_id})
+        return session
+
+    def remove(self, session_id: str) -> Session:
+        """Raises RpcError (-32010) for an id that is not open."""
+        with self._lock:
+            session = self.get(session_id)
+            session.closed = True
+            del self._open[session_id]
+            return session
+
+    def all(self) -> list[Session]:
+        """A copy."""
+        with self._lock:
+            return list(self._open.values())

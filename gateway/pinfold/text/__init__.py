@@ -1,0 +1,1 @@
+"""Pure text: bytes to text and back, splicing edits, line endings, diffs, hints."""

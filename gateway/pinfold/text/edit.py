@@ -1,0 +1,137 @@
+"""Finding and replacing text: exact, unique, and touching nothing but what is named.
+
+A `\\n` in the text to find matches the file's own line ending; `\\r\\n` and `\\r` match themselves
+only. Lines that survive a replacement keep their endings, new ones take those around them.
+"""
+
+import re
+
+import attrs
+
+from pinfold.text.lines import NormalizedView, endings, normalize
+
+Span = tuple[int, int]
+_LONE_NEWLINE = re.compile(r"(?<!\r)\n")
+ENOUGH = 1000
+"""How many matches are counted before it is said that there are many."""
+
+
+def find(text: str, old: str) -> list[Span]:
+    """Where `old` matches, overlaps included; at most `ENOUGH` spans."""
+    return _find(text, old, overlapping=True, most=ENOUGH)
+
+
+def find_all(text: str, old: str) -> list[Span]:
+    """Where `old` matches from left to right, without overlaps."""
+    return _find(text, old, overlapping=False, most=None)
+
+
+def _find(text: str, old: str, *, overlapping: bool, most: int | None) -> list[Span]:
+    view = NormalizedView(text)
+    wanted = normalize(old)
+    explicit = endings(old) if "\r" in old else []
+    spans: list[Span] = []
+    at = view.text.find(wanted)
+    while at >= 0 and (most is None or len(spans) < most):
+        span = (view.original_index(at), view.original_index(at + len(wanted)))
+        fits = not explicit or _same_endings(explicit, endings(text[span[0] : span[1]]))
+        if fits:
+            spans.append(span)
+        at = view.text.find(wanted, at + (len(wanted) if fits and not overlapping else 1))
+    return spans
+
+
+def _same_endings(wanted: list[str], found: list[str]) -> bool:
+    return len(wanted) == len(found) and all(
+        want in ("\n", have) for want, have in zip(wanted, found, strict=True)
+    )
+
+
+@attrs.frozen
+class Splice:
+    """Replace `text[start:end]` by `insert`."""
+
+    start: int
+    end: int
+    insert: str
+
+
+def splice_for(text: str, span: Span, new: str) -> Splice:
+    """The smallest splice that puts `new` in place of a span."""
+    start, end = span
+    if "\r" in new:  # it says itself what its endings are
+        around = endings(text[start:end]) or [_around(text, start)]
+        return Splice(start, end, _LONE_NEWLINE.sub(around[-1], new))
+    view = NormalizedView(text[start:end])
+    head = _common_prefix(view.text, new)
+    tail = _common_suffix(view.text[head:], new[head:])
+    first = start + view.original_index(head)
+    last = start + view.original_index(len(view.text) - tail)
+    middle = new[head : len(new) - tail]
+    return Splice(first, last, _with_endings(middle, endings(text[first:last]), text, first))
+
+
+def apply(text: str, splices: list[Splice]) -> str:
+    """Apply splices that do not overlap and are in order."""
+    parts: list[str] = []
+    at = 0
+    for splice in splices:
+        parts += (text[at : splice.start], splice.insert)
+        at = splice.end
+    return "".join((*parts, text[at:]))
+
+
+def _with_endings(new: str, replaced: list[str], text: str, at: int) -> str:
+    """Line by line the endings that were there, then the last of them, else those around."""
+    lines = new.split("\n")
+    if len(lines) == 1:
+        return new
+    available = replaced or [_around(text, at)]
+    last = len(available) - 1
+    ended = (line + available[min(i, last)] for i, line in enumerate(lines[:-1]))
+    return "".join((*ended, lines[-1]))
+
+
+def _around(text: str, index: int) -> str:
+    """The ending of the line before, if `index` begins a line; else of its own, else of any."""
+    if index and text[index - 1] in "\r\n":
+        return _ending_before(text, index)
+    after = re.compile(r"\r\n|\r|\n").search(text, index)
+    if after:
+        return after.group()
+    last = max(text.rfind("\n", 0, index), text.rfind("\r", 0, index))
+    return _ending_before(text, last + 1) if last >= 0 else "\n"
+
+
+def _ending_before(text: str, index: int) -> str:
+    return "\r\n" if text[max(0, index - 2) : index] == "\r\n" else text[index - 1]
+
+
+def _common_prefix(a: str, b: str) -> int:
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _common_suffix(a: str, b: str) -> int:
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[len(a) - middle : len(a) - low] == b[len(b) - middle : len(b) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def fit_endings(content: str, existing: str) -> str:
+    """Whole new content for a file: it keeps a uniform ending, unless it brings CRLF itself."""
+    found = set(endings(existing)) if "\r" in existing else set()
+    if len(found) != 1 or "\r\n" in content:
+        return content
+    return _LONE_NEWLINE.sub(found.pop(), content)

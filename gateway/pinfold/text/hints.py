@@ -1,0 +1,82 @@
+"""What to tell a model whose text did not match: the nearest line and the first difference."""
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pinfold.text.lines import normalize
+
+_QUOTES = str.maketrans("‘’‚‛′`´“”„‟″«»", "'''''''\"\"\"\"\"\"\"")
+_NUMBER = re.compile(r"^[ \t]*\d+(?:\t|→|: ?|\| ?| {2,})", re.MULTILINE)
+_MOST_LINES = 5000
+_MOST_CHARACTERS = 2_000_000
+
+
+def _without_blanks(text: str) -> str:
+    return "\n".join("".join(line.split()) for line in text.split("\n"))
+
+
+_Change = Callable[[str], str]
+# How the text that was looked for may differ, and what makes both alike.
+_DIFFERENCES: tuple[tuple[str, _Change, _Change], ...] = (
+    ("a line-number prefix was copied into old_string", lambda t: t, lambda t: _NUMBER.sub("", t)),
+    ("white space", _without_blanks, _without_blanks),
+    ("quote characters", lambda t: t.translate(_QUOTES), lambda t: t.translate(_QUOTES)),
+    ("letter case", str.casefold, str.casefold),
+)
+
+
+def no_match_hint(text: str, old: str) -> tuple[str, dict[str, Any]]:
+    """A sentence, and members for the error's details (`line` from 0); both may be empty."""
+    text, old = normalize(text), normalize(old)
+    if len(text) > _MOST_CHARACTERS or len(old) > _MOST_CHARACTERS:
+        return "", {}
+    for name, change_text, change_old in _DIFFERENCES:
+        wanted = change_old(old)
+        if not wanted.strip() or (wanted == old and change_old is not change_text):
+            continue
+        changed = change_text(text)
+        at = changed.find(wanted)
+        if at >= 0:
+            return _describe(text, old, changed.count("\n", 0, at), f" It differs in {name}.")
+    return _nearest(text, old)
+
+
+def _nearest(text: str, old: str) -> tuple[str, dict[str, Any]]:
+    wanted = next((line for line in old.split("\n") if line.strip()), "")
+    lines = text.split("\n")[:_MOST_LINES]
+    close = difflib.get_close_matches(wanted, lines, n=1, cutoff=0.6) if len(wanted) < 500 else []
+    if not close:
+        return "", {}
+    skipped = old.split("\n").index(wanted)
+    line = max(0, lines.index(close[0]) - skipped)
+    return _describe(text, old, line, "")
+
+
+def _describe(text: str, old: str, line: int, cause: str) -> tuple[str, dict[str, Any]]:
+    """Compare line by line from `line` on; the first pair that differs tells the difference."""
+    here, wanted = text.split("\n")[line:], old.split("\n")
+    count = next((i for i, pair in enumerate(zip(here, wanted, strict=False)) if pair[0] != pair[1]), 0)
+    have, want = here[count], wanted[min(count, len(wanted) - 1)]
+    column = next((i for i, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), None)
+    if column is None:
+        column = min(len(have), len(want))
+    number = line + count
+    sentence = (
+        f" The nearest text is at line {number + 1} (offset {number}): from character {column} on "
+        f"the file has {_excerpt(have, column)} where old_string has {_excerpt(want, column)}."
+    )
+    return sentence + cause, {"line": number, "column": column}
+
+
+def _excerpt(line: str, column: int) -> str:
+    return repr(line[column : column + 40]) if column < len(line) else "the end of the line"
+
+
+def ambiguous_hint(lines: list[int], matches: int, many: bool) -> str:
+    """Where a text matched that had to match once; `lines` from 0, the first of them."""
+    shown = ", ".join(str(line + 1) for line in lines)
+    more = ", …" if matches > len(lines) else ""
+    count = f"{matches} times or more" if many else f"{matches} times"
+    return f"It matches {count}, in lines {shown}{more} (counted from 1)."

@@ -1,0 +1,89 @@
+"""What every tool is: a description for models, the types of its arguments, and what it does."""
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from pinfold.backends.base import Backend
+from pinfold.paths.opened import CheckedPath
+from pinfold.policy.facts import Action
+from pinfold_protocol.errors import ToolError
+from pinfold_protocol.session import Limits
+from pinfold_protocol.tools import Annotations, ReadDetails, WriteDetails
+
+
+@attrs.frozen
+class Outcome:
+    """What a tool did: the texts that the model reads, and the details for the host."""
+
+    texts: tuple[str, ...]
+    details: ReadDetails | WriteDetails
+
+
+@attrs.frozen
+class Workplace:
+    """What a tool may use: a backend, the limits, and whether it must not wait (WouldBlock)."""
+
+    backend: Backend
+    limits: Limits
+    cached: bool = False
+
+
+@attrs.frozen
+class ToolType:
+    """One tool. `check` looks at what goes together in the arguments (raises ToolError)."""
+
+    name: str
+    description: str
+    properties: dict[str, Any]
+    required: tuple[str, ...]
+    arguments: type[Any]
+    action: Action
+    annotations: Annotations
+    run: Callable[[Any, CheckedPath, Workplace], Outcome]
+    check: Callable[[Any], None] = lambda arguments: None
+    managed_only: bool = False
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """A flat object, since model APIs refuse `oneOf` at the top."""
+        return {
+            "type": "object",
+            "properties": self.properties,
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+
+
+PATH = {
+    "type": "string",
+    "description": "Path of the file: absolute, relative to the project, or beginning with ~/.",
+}
+ENCODING = {
+    "type": "string",
+    "description": "Name of the file's encoding, where it is not UTF-8 and has no mark.",
+}
+EXPECTED_SHA256 = {
+    "type": "string",
+    "description": "SHA-256 (hex) that the file must have now; refused as stale otherwise.",
+}
+DRY_RUN = {"type": "boolean", "description": "Report what would be done, and change nothing."}
+
+
+def require_encodable(member: str, text: str | None) -> None:
+    """Raise ToolError for a lone surrogate, which no encoding can hold."""
+    try:
+        (text or "").encode()
+    except UnicodeEncodeError as error:
+        message = f"{member}: a lone surrogate at character {error.start} cannot be stored"
+        raise ToolError("invalid-arguments", message, path=member) from None
+
+
+def require_sha256(value: str | None) -> None:
+    """Raise ToolError unless `value` is absent or 64 hex digits."""
+    if value is None:
+        return
+    if len(value) != 64 or not set(value) <= set("0123456789abcdefABCDEF"):
+        message = "expected_sha256: must be 64 hex digits"
+        raise ToolError("invalid-arguments", message, path="expected_sha256")

@@ -1,0 +1,168 @@
+"""`edit`: replace exact text that occurs once, and leave every other byte alone."""
+
+from pinfold.paths.opened import CheckedPath
+from pinfold.text.codec import Decoded, require_supported
+from pinfold.text.edit import ENOUGH, apply, find, find_all, splice_for
+from pinfold.text.hints import ambiguous_hint, no_match_hint
+from pinfold.text.lines import number_of
+from pinfold.tools.base import (
+    DRY_RUN,
+    ENCODING,
+    EXPECTED_SHA256,
+    PATH,
+    Outcome,
+    ToolType,
+    Workplace,
+    require_encodable,
+    require_sha256,
+)
+from pinfold.tools.change import Old, finish, read_old, summary
+from pinfold_protocol.errors import ToolError
+from pinfold_protocol.tools import Annotations, EditArguments, EditDetails, Replacement
+
+
+def replacements_of(arguments: EditArguments) -> list[Replacement]:
+    """The replacements to make. Raises ToolError where members do not go together."""
+    single = (arguments.old_string, arguments.new_string, arguments.replace_all)
+    if arguments.edits is not None:
+        if any(value is not None for value in single):
+            raise _invalid("edits", "give either edits or old_string and new_string, not both")
+        if not arguments.edits:
+            raise _invalid("edits", "must hold at least one replacement")
+        return arguments.edits
+    for name in ("old_string", "new_string"):
+        if getattr(arguments, name) is None:
+            raise _invalid(name, "is missing")
+    return [Replacement(arguments.old_string, arguments.new_string, arguments.replace_all)]  # type: ignore[arg-type]
+
+
+def _invalid(member: str, problem: str) -> ToolError:
+    return ToolError("invalid-arguments", f"{member}: {problem}", path=member)
+
+
+def _check(arguments: EditArguments) -> None:
+    replacements = replacements_of(arguments)
+    for index, each in enumerate(replacements):
+        at = f"edits[{index}]." if arguments.edits is not None else ""
+        require_encodable(f"{at}old_string", each.old_string)
+        require_encodable(f"{at}new_string", each.new_string)
+        if each.old_string == "" and len(replacements) > 1:
+            raise _invalid(f"{at}old_string", "is empty, which only creates a file")
+        if each.old_string == each.new_string:
+            message = f"{at}old_string and {at}new_string are equal: nothing would change."
+            raise ToolError("no-change", message)
+    require_sha256(arguments.expected_sha256)
+    require_supported(arguments.encoding)
+
+
+def _run(arguments: EditArguments, path: CheckedPath, place: Workplace) -> Outcome:
+    replacements = replacements_of(arguments)
+    old = read_old(path, place, arguments.encoding, arguments.expected_sha256)
+    if replacements[0].old_string == "":
+        data, count = _created(old, replacements[0], path), 1
+    else:
+        data, count = _edited(old, replacements, path)
+    details = finish(path, place, old, data, arguments.dry_run)
+    done = EditDetails(**details, replacements=count)
+    return Outcome((summary(details, old, arguments.dry_run),), done)
+
+
+def _created(old: Old, replacement: Replacement, path: CheckedPath) -> bytes:
+    if old.decoded is not None:
+        raise _invalid(
+            "old_string", f"is empty, which only creates a file, and {path.opened.literal} exists"
+        )
+    return Decoded("").encode(replacement.new_string)
+
+
+def _edited(old: Old, replacements: list[Replacement], path: CheckedPath) -> tuple[bytes, int]:
+    if old.decoded is None:
+        raise ToolError("not-found", f"{path.opened.literal}: no such file or directory")
+    if old.decoded.undecodable and not all(each.new_string.isascii() for each in replacements):
+        raise ToolError(
+            "undecodable",
+            "The file has bytes that are no valid UTF-8, so only ASCII text can be inserted: "
+            "anything else might mix two encodings.",
+        )
+    text, total = old.text, 0
+    for index, each in enumerate(replacements):
+        try:
+            text, count = replace(text, each)
+        except ToolError as error:
+            raise _located(error, index, len(replacements), old.decoded) from None
+        total += count
+    return old.decoded.encode(text), total
+
+
+def replace(text: str, replacement: Replacement) -> tuple[str, int]:
+    """Apply one replacement: the new text, and how often it was made.
+
+    Raises ToolError `no-match` or `ambiguous-match`, with a hint.
+    """
+    wanted = replacement.old_string
+    spans = find_all(text, wanted) if replacement.replace_all else find(text, wanted)
+    if not spans:
+        hint, where = no_match_hint(text, wanted)
+        raise ToolError("no-match", f"old_string is not in the file.{hint}", **where)
+    if len(spans) > 1 and not replacement.replace_all:
+        lines = [number_of(text, start) for start, _ in spans[:20]]
+        hint = ambiguous_hint(lines, len(spans), len(spans) >= ENOUGH)
+        message = f"old_string must match once. {hint} Give more of the text around it."
+        raise ToolError("ambiguous-match", message, lines=lines, matches=len(spans))
+    splices = [splice_for(text, span, replacement.new_string) for span in spans]
+    return apply(text, splices), len(splices)
+
+
+def _located(error: ToolError, index: int, count: int, decoded: Decoded) -> ToolError:
+    kind = error.kind
+    message = error.message
+    if kind == "no-match" and decoded.undecodable:
+        kind = "undecodable"
+        message = "The file has bytes that are no valid UTF-8, and " + message
+    if count == 1:
+        return ToolError(kind, message, **error.data)
+    message = f"edits[{index}]: {message} Nothing was changed."
+    return ToolError(kind, message, **error.data, index=index)
+
+
+_REPLACEMENT = {
+    "old_string": {
+        "type": "string",
+        "description": (
+            "Exact text to replace, white space included; must occur once. Empty: create the file."
+        ),
+    },
+    "new_string": {"type": "string", "description": "Text to put in its place."},
+    "replace_all": {"type": "boolean", "description": "Replace every occurrence instead of one."},
+}
+
+EDIT = ToolType(
+    name="edit",
+    description=(
+        "Replace exact text in a file: once with old_string and new_string, or several times with "
+        "edits, which are applied in order, all or none."
+    ),
+    properties={
+        "file_path": PATH,
+        **_REPLACEMENT,
+        "edits": {
+            "type": "array",
+            "description": "Several replacements, instead of old_string and new_string.",
+            "items": {
+                "type": "object",
+                "properties": _REPLACEMENT,
+                "required": ["old_string", "new_string"],
+                "additionalProperties": False,
+            },
+        },
+        "encoding": ENCODING,
+        "expected_sha256": EXPECTED_SHA256,
+        "dry_run": DRY_RUN,
+    },
+    required=("file_path",),
+    arguments=EditArguments,
+    action="change",
+    annotations=Annotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False),
+    run=_run,
+    check=_check,
+)

@@ -1,0 +1,207 @@
+"""An asyncio client: spawn a gateway, open sessions, call tools.
+
+    async with await Client.spawn() as client:
+        session = await client.open_session("dream", "/path/to/project")
+        result = await session.call("read_file", {"file_path": "notes.md"})
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import attrs
+
+from pinfold_protocol import methods
+from pinfold_protocol.convert import structure, unstructure
+from pinfold_protocol.errors import RpcError
+from pinfold_protocol.framing import Body, Framer, frame
+from pinfold_protocol.session import MemoryOptions, Profile, SessionResult
+from pinfold_protocol.tools import ToolResult
+
+DEFAULT_COMMAND = (sys.executable, "-m", "pinfold", "serve")
+_MAX_REPLY = 1 << 30
+
+
+class ConnectionLost(Exception):
+    """The gateway ended, or its output could not be understood, before it answered."""
+
+
+class Client:
+    """One connection to one gateway. Not thread-safe: use it from the loop that made it."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._next_id = 0
+        self.on_notification: Callable[[str, Any], None] = lambda method, params: None
+        self._reader = asyncio.create_task(self._read())
+
+    @classmethod
+    async def spawn(
+        cls,
+        command: Sequence[str] = DEFAULT_COMMAND,
+        *,
+        env: dict[str, str] | None = None,
+        cwd: str | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> Self:
+        """Start `command`, and `initialize` it; `options` is `initializationOptions.pinfold`.
+
+        Raises OSError if it cannot be started, RpcError if it refuses the options.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=env,
+            cwd=cwd,
+        )
+        client = cls(process)
+        try:
+            await client._initialize(options)
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
+    async def _initialize(self, options: dict[str, Any] | None) -> None:
+        params: dict[str, Any] = {"processId": os.getpid(), "capabilities": {}}
+        if options is not None:
+            params["initializationOptions"] = {"pinfold": options}
+        self.server: dict[str, Any] = await self.request(methods.INITIALIZE, params)
+        await self.notify(methods.INITIALIZED, {})
+
+    async def request(self, method: str, params: Any = None) -> Any:
+        """Send a request and return its result as plain JSON.
+
+        Raises RpcError for an error answer, ConnectionLost if none can come. Cancelling the
+        awaiting task sends `$/cancelRequest`.
+        """
+        self._next_id += 1
+        request_id = self._next_id
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = future
+        try:
+            await self._send({"id": request_id, "method": method, "params": params})
+            return await future
+        except asyncio.CancelledError:
+            await self.notify(methods.CANCEL_REQUEST, {"id": request_id})
+            raise
+        finally:
+            self._waiting.pop(request_id, None)
+
+    async def notify(self, method: str, params: Any = None) -> None:
+        """Send a notification."""
+        await self._send({"method": method, "params": params})
+
+    async def open_session(
+        self,
+        profile: Profile,
+        project_root: str,
+        *,
+        session_id: str | None = None,
+        scope: dict[str, Any] | None = None,
+        memory: MemoryOptions | None = None,
+    ) -> "Session":
+        """`session/open`; `scope` holds overrides in the names of the wire."""
+        params = {"profile": profile, "projectRoot": project_root}
+        more = {
+            "sessionId": session_id,
+            "scope": scope,
+            "memory": unstructure(memory) if memory else None,
+        }
+        params |= {name: value for name, value in more.items() if value is not None}
+        opened = await self.request(methods.SESSION_OPEN, params)
+        return Session(self, structure(opened, SessionResult))
+
+    async def close(self) -> int:
+        """`shutdown`, `exit`, and the gateway's exit status. A dead gateway is no error."""
+        try:
+            if self._process.returncode is None:
+                await self.request(methods.SHUTDOWN)
+                await self.notify(methods.EXIT)
+        except (ConnectionLost, RpcError, ConnectionError):
+            pass
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        await self._reader
+        return await self._process.wait()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        if self._reader.done():
+            raise ConnectionLost("the gateway is gone")
+        body = json.dumps({"jsonrpc": "2.0"} | message).encode()
+        stdin = self._process.stdin
+        assert stdin is not None
+        stdin.write(frame(body) + body)
+        await stdin.drain()
+
+    async def _read(self) -> None:
+        framer = Framer(_MAX_REPLY)
+        stdout = self._process.stdout
+        assert stdout is not None
+        try:
+            while data := await stdout.read(1 << 20):
+                framer.receive(data)
+                while event := framer.next_event():
+                    if isinstance(event, Body):
+                        self._dispatch(json.loads(event.data))
+        finally:
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_exception(ConnectionLost("the gateway ended before it answered"))
+
+    def _dispatch(self, message: dict[str, Any]) -> None:
+        if "method" in message:
+            self.on_notification(message["method"], message.get("params"))
+            return
+        future = self._waiting.get(message.get("id", 0) or 0)
+        if future is None or future.done():
+            return
+        if error := message.get("error"):
+            future.set_exception(RpcError(error["code"], error["message"], error.get("data")))
+        else:
+            future.set_result(message["result"])
+
+
+@attrs.frozen
+class Session:
+    """An open session of a Client."""
+
+    client: Client
+    opened: SessionResult
+
+    @property
+    def session_id(self) -> str:
+        """The id that calls name."""
+        return self.opened.session_id
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], call_id: str | None = None
+    ) -> ToolResult:
+        """`tools/call`. A failure that a model should read is a result with `is_error`."""
+        params = {"sessionId": self.session_id, "name": name, "arguments": arguments}
+        if call_id is not None:
+            params["callId"] = call_id
+        return structure(await self.client.request(methods.TOOLS_CALL, params), ToolResult)
+
+    async def close(self) -> dict[str, int]:
+        """`session/close`: the counts of calls and denials."""
+        params = {"sessionId": self.session_id}
+        counts: dict[str, int] = await self.client.request(methods.SESSION_CLOSE, params)
+        return counts

@@ -1,0 +1,71 @@
+"""JSON-RPC error codes, tool error kinds, and the two exceptions that carry them."""
+
+from typing import Any, Literal, get_args
+
+# JSON-RPC 2.0 and the Language Server Protocol
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+SERVER_NOT_INITIALIZED = -32002
+REQUEST_CANCELLED = -32800
+# Ours
+UNKNOWN_SESSION = -32010
+MESSAGE_TOO_LARGE = -32011
+
+ToolErrorKind = Literal[
+    "denied",
+    "not-found",
+    "is-directory",
+    "not-a-regular-file",
+    "binary",
+    "undecodable",
+    "too-large",
+    "permission",
+    "no-match",
+    "ambiguous-match",
+    "no-change",
+    "already-exists",
+    "stale",
+    "not-read",
+    "invalid-path",
+    "invalid-arguments",
+    "read-only-filesystem",
+    "no-space",
+    "changed-underfoot",
+    "io",
+    "backend",
+    "cancelled",
+]
+TOOL_ERROR_KINDS: tuple[str, ...] = get_args(ToolErrorKind)
+
+
+class RpcError(Exception):
+    """A protocol error: for the host. `code` is one of the constants above, `data` is plain JSON."""
+
+    def __init__(self, code: int, message: str, data: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class ToolError(Exception):
+    """A failure that the model should read and react to; becomes a result with `isError: true`.
+
+    `data` holds further members of `pinfold/details.error` (plain JSON).
+    """
+
+    def __init__(self, kind: ToolErrorKind, message: str, **data: Any) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.data = data
+
+
+def invalid_params(path: str, problem: str) -> RpcError:
+    """-32602; `path` names the member in dotted form (`scope.shell`), empty for the params."""
+    where = f"{path}: " if path else ""
+    data = {"path": path, "problem": problem}
+    return RpcError(INVALID_PARAMS, f"Invalid params: {where}{problem}", data)

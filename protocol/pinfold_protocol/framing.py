@@ -1,0 +1,134 @@
+"""Bytes ↔ message bodies, sans I/O: the Language Server Protocol's base framing.
+
+Feed what was read to `receive`, take events with `next_event` until it answers None. Header names
+count without regard to case, blanks around the value are optional, a bare LF ends a line, unknown
+headers are ignored. `Content-Length` counts bytes.
+"""
+
+import attrs
+
+MAX_LENGTH = 1 << 30
+MAX_HEADER = 64 * 1024
+EDGE = 4096
+"""How much of a drained body's beginning and end is kept, in bytes."""
+
+
+class FramingError(Exception):
+    """The stream cannot be trusted any more; the message says why."""
+
+
+@attrs.frozen
+class Body:
+    """One whole message body."""
+
+    data: bytes
+
+
+@attrs.frozen
+class Oversized:
+    """A body above the limit was drained: its length, its first and its last `EDGE` bytes."""
+
+    length: int
+    head: bytes
+    tail: bytes
+
+
+def frame(body: bytes) -> bytes:
+    """The header block that goes before `body`."""
+    return b"Content-Length: %d\r\n\r\n" % len(body)
+
+
+class Framer:
+    """A stream of bytes cut into bodies. `max_body` may be changed at any time."""
+
+    def __init__(self, max_body: int) -> None:
+        self.max_body = max_body
+        self._buffer = bytearray()
+        self._scanned = 0
+        self._length: int | None = None
+        self._drained = 0
+        self._head = b""
+
+    def receive(self, data: bytes) -> None:
+        """Take more bytes in."""
+        self._buffer += data
+
+    @property
+    def mid_message(self) -> bool:
+        """Whether the end of input now would cut a message."""
+        return bool(self._buffer) or self._length is not None
+
+    def next_event(self) -> Body | Oversized | None:
+        """The next message, or None where more bytes are needed.
+
+        Raises FramingError where a header block has no valid length.
+        """
+        if self._length is None and not self._take_header():
+            return None
+        length = self._length or 0
+        if length > self.max_body or self._drained:
+            return self._drain(length)
+        if len(self._buffer) < length:
+            return None
+        with memoryview(self._buffer) as view:
+            body = bytes(view[:length])
+        self._consume(length)
+        return Body(body)
+
+    def _consume(self, count: int) -> None:
+        del self._buffer[:count]
+        self._length = None
+        self._scanned = 0
+
+    def _take_header(self) -> bool:
+        end = self._end_of_header()
+        if end is None:
+            if len(self._buffer) > MAX_HEADER:
+                raise FramingError("a header block that does not end")
+            return False
+        length = _content_length(bytes(self._buffer[:end]))
+        del self._buffer[:end]
+        self._length = length
+        self._scanned = 0
+        return True
+
+    def _end_of_header(self) -> int | None:
+        """The index after the blank line; each line ends in LF, with or without CR."""
+        buffer = self._buffer
+        start = self._scanned
+        while (newline := buffer.find(b"\n", start)) >= 0:
+            if buffer[start:newline].rstrip(b"\r") == b"":
+                return newline + 1
+            start = self._scanned = newline + 1
+        return None
+
+    def _drain(self, length: int) -> Oversized | None:
+        take = min(len(self._buffer), length - self._drained)
+        whole = self._drained + take == length
+        if not self._head and (whole or take >= EDGE):
+            self._head = bytes(self._buffer[: min(take, EDGE)])
+        if not whole:
+            # The last EDGE bytes so far stay: what follows decides whether they are the tail.
+            spare = max(0, take - EDGE)
+            self._drained += spare
+            del self._buffer[:spare]
+            return None
+        tail = bytes(self._buffer[max(0, take - EDGE) : take])
+        event = Oversized(length, self._head, tail)
+        self._consume(take)
+        self._drained, self._head = 0, b""
+        return event
+
+
+def _content_length(block: bytes) -> int:
+    found: set[bytes] = set()
+    for line in block.split(b"\n"):
+        name, colon, value = line.partition(b":")
+        if colon and name.strip().lower() == b"content-length":
+            found.add(value.strip())
+    if len(found) != 1:
+        raise FramingError("a header block without one Content-Length")
+    (text,) = found
+    if not text.isdigit() or len(text) > 10 or int(text) > MAX_LENGTH:
+        raise FramingError("a header block without a valid Content-Length")
+    return int(text)

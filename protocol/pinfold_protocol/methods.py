@@ -1,0 +1,43 @@
+"""The one table of our methods: what goes in, what comes out, who may send it."""
+
+from typing import Any, Literal
+
+import attrs
+
+from pinfold_protocol import decision, session, tools
+
+INITIALIZE = "initialize"
+INITIALIZED = "initialized"
+SHUTDOWN = "shutdown"
+EXIT = "exit"
+CANCEL_REQUEST = "$/cancelRequest"
+
+SESSION_OPEN = "session/open"
+SESSION_CONFIGURE = "session/configure"
+SESSION_CLOSE = "session/close"
+SESSION_LIST = "session/list"
+MEMORY_ROOTS = "memory/roots"
+TOOLS_LIST = "tools/list"
+TOOLS_CALL = "tools/call"
+POLICY_EXPLAIN = "policy/explain"
+
+
+@attrs.frozen
+class Method:
+    """A method of ours: its params and result types, and who sends the request."""
+
+    params: type[Any]
+    result: type[Any]
+    direction: Literal["host-to-gateway", "gateway-to-host"] = "host-to-gateway"
+
+
+METHODS: dict[str, Method] = {
+    SESSION_OPEN: Method(session.SessionOpenParams, session.SessionResult),
+    SESSION_CONFIGURE: Method(session.SessionConfigureParams, session.SessionResult),
+    SESSION_CLOSE: Method(session.SessionParams, session.SessionCloseResult),
+    SESSION_LIST: Method(session.SessionListParams, session.SessionListResult),
+    MEMORY_ROOTS: Method(session.SessionParams, session.RootsResult),
+    TOOLS_LIST: Method(tools.ToolsListParams, tools.ToolsListResult),
+    TOOLS_CALL: Method(tools.ToolsCallParams, tools.ToolResult),
+    POLICY_EXPLAIN: Method(decision.ExplainParams, decision.Decision),
+}

@@ -1,0 +1,186 @@
+"""Sessions, scopes and memory roots (sections 2, 3 and 7 of the contract)."""
+
+from typing import Any, Literal
+
+import attrs
+
+from pinfold_protocol.decision import RootKind
+
+Profile = Literal["main", "extraction", "dream", "remember"]
+Shell = Literal["deny", "read-only", "unscoped"]
+HardLinks = Literal["deny", "ignore"]
+Staleness = Literal["detect", "require-read", "off"]
+LayoutName = Literal["qwen", "claude"]
+
+
+@attrs.frozen
+class Scope:
+    """What a session may do. The effective scope of a session is always whole."""
+
+    confine_writes: bool
+    confine_reads: bool
+    project_memory: bool
+    user_memory: bool
+    protect_pinned: bool
+    shell: Shell
+    bypass_ask: bool
+    hard_links: HardLinks = "deny"
+    staleness: Staleness = "detect"
+
+
+PROFILES: dict[Profile, Scope] = {
+    "main": Scope(False, False, True, True, False, "unscoped", False),
+    "extraction": Scope(True, False, True, True, True, "read-only", False),
+    "dream": Scope(True, False, True, False, True, "read-only", False),
+    "remember": Scope(True, True, True, True, False, "deny", True),
+}
+
+
+@attrs.frozen
+class ScopePatch:
+    """Members that differ from the profile's. A null resets the member to the profile's.
+
+    `given` tells a member that was null from one that was absent: the names on the wire, in the
+    order given.
+    """
+
+    confine_writes: bool | None = None
+    confine_reads: bool | None = None
+    project_memory: bool | None = None
+    user_memory: bool | None = None
+    protect_pinned: bool | None = None
+    shell: Shell | None = None
+    bypass_ask: bool | None = None
+    hard_links: HardLinks | None = None
+    staleness: Staleness | None = None
+    given: tuple[str, ...] = attrs.field(default=(), metadata={"wire": False})
+
+
+@attrs.frozen
+class MemoryOptions:
+    """Where the roots are: a named layout, and roots that replace it (absolute, or `~/`)."""
+
+    layout: LayoutName | None = None
+    project_root: str | None = None
+    user_root: str | None = None
+    team_root: str | None = None
+
+
+@attrs.frozen
+class Limits:
+    """Sizes in bytes, but for `read_lines`. Defaults for all sessions of a connection."""
+
+    max_message_bytes: int = 64 * 1024 * 1024
+    max_file_bytes: int = 64 * 1024 * 1024
+    read_lines: int = 2000
+    read_bytes: int = 256 * 1024
+    ask_seconds: Any = attrs.field(default=None, metadata={"unsupported": True})
+    editor_seconds: Any = attrs.field(default=None, metadata={"unsupported": True})
+
+
+@attrs.frozen
+class ConnectionOptions:
+    """`initializationOptions.pinfold`. `rules`, `audit` and `upstreams` are not supported yet."""
+
+    memory: MemoryOptions | None = None
+    limits: Limits | None = None
+    rules: Any = attrs.field(default=None, metadata={"unsupported": True})
+    audit: Any = attrs.field(default=None, metadata={"unsupported": True})
+    upstreams: Any = attrs.field(default=None, metadata={"unsupported": True})
+
+
+@attrs.frozen
+class Root:
+    """One memory root as it lies on the disk now. Paths are absolute.
+
+    `path` is as configured; `real_path` what it resolves to (null if that cannot be said);
+    `write_path` is what confinement trusts; `pinned` holds `path/pinned` and its target if a link.
+    """
+
+    kind: RootKind
+    path: str
+    real_path: str | None
+    write_path: str | None
+    exists: bool
+    included: bool
+    pinned: list[str]
+
+
+@attrs.frozen
+class SessionOpenParams:
+    """`session/open`. `project_root` is an absolute path or a `file:` URI."""
+
+    profile: Profile
+    project_root: str
+    session_id: str | None = None
+    scope: ScopePatch | None = None
+    memory: MemoryOptions | None = None
+    backend: Literal["local"] | None = None
+    rules: Any = attrs.field(default=None, metadata={"unsupported": True})
+
+
+@attrs.frozen
+class SessionResult:
+    """The answer to `session/open` and `session/configure`; `scope` is the whole effective one."""
+
+    session_id: str
+    profile: Profile
+    scope: Scope
+    roots: list[Root]
+    tools: list[str]
+    prompt_rules: list[str]
+
+
+@attrs.frozen
+class SessionConfigureParams:
+    """`session/configure`: `scope` merges over the current one."""
+
+    session_id: str
+    scope: ScopePatch | None = None
+    rules: Any = attrs.field(default=None, metadata={"unsupported": True})
+
+
+@attrs.frozen
+class SessionParams:
+    """The params of methods that only name a session."""
+
+    session_id: str
+
+
+@attrs.frozen
+class SessionCloseResult:
+    """How many calls the session made and how many of them were denied."""
+
+    calls: int
+    denials: int
+
+
+@attrs.frozen
+class SessionListParams:
+    """`session/list` takes nothing."""
+
+
+@attrs.frozen
+class SessionSummary:
+    """One open session."""
+
+    session_id: str
+    profile: Profile
+    project_root: str
+    turns: list[str]
+    calls: int
+    denials: int
+
+
+@attrs.frozen
+class SessionListResult:
+    """All open sessions of this connection, in the order in which they were opened."""
+
+    sessions: list[SessionSummary]
+
+
+@attrs.frozen
+class RootsResult:
+    """`memory/roots`."""
+
+    roots: list[Root]
