@@ -5,7 +5,7 @@ count without regard to case, blanks around the value are optional, a bare LF en
 headers are ignored. `Content-Length` counts bytes.
 """
 
-import attrs
+from typing import NamedTuple
 
 MAX_LENGTH = 1 << 30
 MAX_HEADER = 64 * 1024
@@ -17,15 +17,13 @@ class FramingError(Exception):
     """The stream cannot be trusted any more; the message says why."""
 
 
-@attrs.frozen
-class Body:
+class Body(NamedTuple):
     """One whole message body."""
 
     data: bytes
 
 
-@attrs.frozen
-class Oversized:
+class Oversized(NamedTuple):
     """A body above the limit was drained: its length, its first and its last `EDGE` bytes."""
 
     length: int

@@ -1,0 +1,217 @@
+"""One command, `pinfold`: serve, explain, roots, demo.
+
+`serve` is spawned all the time, so nothing is imported before it is known to be needed.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pinfold import __version__
+
+if TYPE_CHECKING:
+    from pinfold.app import Gateway
+    from pinfold_protocol.decision import Decision
+    from pinfold_protocol.session import Root, SessionResult
+
+ALLOWED, DENIED, FAILED = 0, 1, 2
+_PROFILES = ("main", "extraction", "dream", "remember")
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The console script. Exit status: see the commands; 2 for a command that cannot be done."""
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    sys.exit(command(options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pinfold", description="A gateway between an AI agent and its file tools."
+    )
+    parser.add_argument("--version", action="version", version=f"pinfold {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    serve = commands.add_parser("serve", help="serve JSON-RPC on stdin and stdout (for hosts)")
+    serve.set_defaults(command=_serve)
+
+    explain = commands.add_parser("explain", help="say whether a call would be allowed, and why")
+    explain.add_argument("path", metavar="PATH", help="as an agent would write it")
+    explain.add_argument("--tool", default="edit", help="the tool's name (default: edit)")
+    _session_options(explain)
+    explain.set_defaults(command=_explain)
+
+    roots = commands.add_parser("roots", help="show the memory roots of a project")
+    _session_options(roots)
+    roots.set_defaults(command=_roots)
+
+    demo = commands.add_parser("demo", help="see it work, in a temporary directory")
+    demo.set_defaults(command=_demo)
+    return parser
+
+
+def _session_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--profile", choices=_PROFILES, default="main", help="the session's profile (default: main)"
+    )
+    parser.add_argument(
+        "--project", default=".", metavar="DIR", help="the project root (default: here)"
+    )
+    parser.add_argument(
+        "--scope",
+        action="append",
+        default=[],
+        metavar="MEMBER=VALUE",
+        help="override one member of the profile's scope; may be repeated",
+    )
+    parser.add_argument("--layout", choices=("qwen", "claude"), help="where memory roots are")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+# serve
+
+
+def _serve(options: argparse.Namespace) -> int:
+    if sys.platform == "win32":
+        print("pinfold: `serve` needs a POSIX system; Windows is not supported.", file=sys.stderr)
+        return FAILED
+    from pinfold.doors.native import serve
+
+    # Threads may be stuck in a dead file system: nobody waits for them.
+    os._exit(serve())
+
+
+# explain, roots
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from pinfold_protocol.decision import ExplainParams
+    from pinfold_protocol.errors import RpcError
+
+    try:
+        gateway, session = _open(options)
+        argument = {"grep_search": "path", "list_directory": "path", "run_shell_command": "command"}
+        name = argument.get(options.tool, "file_path")
+        params = ExplainParams(session.session_id, options.tool, {name: options.path})
+        decision = gateway.explain(params)
+    except RpcError as error:
+        return _failed(error.message)
+    if options.json:
+        _print_json(decision)
+    else:
+        _draw_decision(decision, options, session)
+    return ALLOWED if decision.decision == "allow" else DENIED
+
+
+def _roots(options: argparse.Namespace) -> int:
+    from pinfold_protocol.errors import RpcError
+    from pinfold_protocol.session import RootsResult
+
+    try:
+        _, session = _open(options)
+    except RpcError as error:
+        return _failed(error.message)
+    if options.json:
+        _print_json(RootsResult(session.roots))
+    else:
+        _draw_roots(session.roots)
+    return ALLOWED
+
+
+def _open(options: argparse.Namespace) -> "tuple[Gateway, SessionResult]":
+    """A gateway of our own with one session. Raises RpcError."""
+    from pinfold.app import Gateway
+    from pinfold_protocol.convert import structure
+    from pinfold_protocol.session import SessionOpenParams
+
+    raw: dict[str, Any] = {
+        "profile": options.profile,
+        "projectRoot": os.path.abspath(os.path.expanduser(options.project)),
+        "scope": dict(map(_override, options.scope)),
+    }
+    if options.layout:
+        raw["memory"] = {"layout": options.layout}
+    gateway = Gateway()
+    return gateway, gateway.open_session(structure(raw, SessionOpenParams))
+
+
+def _override(text: str) -> tuple[str, Any]:
+    """`protectPinned=true` → a member of the scope; whether there is such a one is told later."""
+    name, _, value = text.partition("=")
+    words = {"true": True, "false": False, "null": None}
+    return name.strip(), words.get(value.strip().lower(), value.strip())
+
+
+def _failed(message: str) -> int:
+    print(f"pinfold: {message}", file=sys.stderr)
+    return FAILED
+
+
+def _print_json(value: Any) -> None:
+    import json
+
+    from pinfold_protocol.convert import unstructure
+
+    print(json.dumps(unstructure(value), indent=2, ensure_ascii=True))
+
+
+def _draw_decision(
+    decision: "Decision", options: argparse.Namespace, session: "SessionResult"
+) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    allowed = decision.decision == "allow"
+    verdict = Text("  ✓ ALLOW" if allowed else "  ✗ DENY", "bold green" if allowed else "bold red")
+    console.print(Text.assemble(verdict, f"   {options.tool} in a {session.profile} session"))
+    console.print(Text(f"    {decision.reason}"))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    decided = decision.rule if decision.match is None else f"{decision.rule} ({decision.match})"
+    rows = {
+        "path": decision.path,
+        "leads to": decision.resolved_path if decision.resolved_path != decision.path else None,
+        "memory": f"{decision.root} root" if decision.root else None,
+        "rule": decided,
+        "from": {"profile": f"the {session.profile} profile", "override": "an override"}.get(
+            decision.source or ""
+        ),
+    }
+    for name, value in rows.items():
+        if value is not None:
+            table.add_row(f"    {name}", Text(value))
+    console.print(table)
+
+
+def _draw_roots(roots: "list[Root]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for root in roots:
+        state = "" if root.exists else "   not there yet"
+        scope = "" if root.included else "   outside the session's scope"
+        console.print(Text.assemble((f"  {root.kind}", "bold"), (state, "yellow"), (scope, "dim")))
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim")
+        table.add_column(overflow="fold")
+        table.add_row("    path", Text(root.path))
+        if root.real_path != root.path:
+            table.add_row("    leads to", Text(root.real_path or "nowhere that can be resolved"))
+        if root.write_path not in (root.path, root.real_path):
+            table.add_row("    trusted as", Text(root.write_path or "nothing"))
+        for index, pinned in enumerate(root.pinned):
+            table.add_row("    pinned" if index == 0 else "", Text(pinned))
+        console.print(table)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from pinfold.demo import run
+
+    return run()

@@ -1,0 +1,258 @@
+"""JSON-RPC: envelopes, ids, the lifecycle, cancellation. Every request is answered, exactly once.
+
+Knows no method but those of the lifecycle; a service does the rest.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from pinfold.doors.codec import id_of_oversized, parse, serialize
+from pinfold.doors.stdio import log_exception
+from pinfold.doors.wire import Wire
+from pinfold_protocol import errors
+from pinfold_protocol.errors import RpcError, invalid_params
+from pinfold_protocol.framing import Oversized
+
+RequestId = int | str
+_INVALID = object()
+
+
+class Request:
+    """A request under way. `cancel` is what else must happen when it is cancelled: it returns
+    False if it is too late, and then the request is answered as if nobody had asked."""
+
+    def __init__(self, request_id: RequestId, method: str) -> None:
+        self.id = request_id
+        self.method = method
+        self.session_id: str | None = None
+        self.changing = False
+        self.cancel: Callable[[], bool] = lambda: True
+        self.task: asyncio.Task[None] | None = None
+
+
+class Service(Protocol):
+    """What is behind the door."""
+
+    def initialize(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The result of `initialize`. Raises RpcError."""
+
+    def knows(self, method: str) -> bool:
+        """Whether a request of this name can be begun."""
+
+    def begin(self, request: Request, params: Any) -> Any:
+        """The result, or an awaitable of it. Raises RpcError."""
+
+    async def settle(self) -> None:
+        """Let running changes finish, end everything else."""
+
+
+class Rpc:
+    """One connection."""
+
+    def __init__(self, wire: Wire, service: Service, stop: Callable[[int], None]) -> None:
+        self._wire = wire
+        self._service = service
+        self._stop = stop
+        self.running: dict[RequestId, Request] = {}
+        self.initialized = False
+        self.shut_down = False
+        self.heard = False
+        wire.on_body = self._body
+        wire.on_oversized = self._oversized
+        wire.on_broken = self._broken
+        wire.on_end = self._end
+
+    # What arrives
+
+    def _body(self, body: bytes) -> None:
+        self.heard = True
+        try:
+            message = parse(body)
+        except ValueError as error:
+            self._fail(None, RpcError(errors.PARSE_ERROR, f"Parse error: {error}"))
+            return
+        try:
+            self._message(message)
+        except RpcError as error:
+            readable = message.get("id") if isinstance(message, dict) else None
+            free = _is_id(readable) and readable not in self.running
+            self._fail(readable if free else None, error)
+
+    def _oversized(self, event: Oversized) -> None:
+        self.heard = True
+        limit = self._wire.framer.max_body
+        message = f"Message too large: {event.length} bytes, the limit is {limit}"
+        request_id = id_of_oversized(event)
+        if request_id in self.running:
+            request_id = None
+        self._fail(request_id, RpcError(errors.MESSAGE_TOO_LARGE, message))
+
+    def _broken(self, why: str) -> None:
+        self._fail(None, RpcError(errors.PARSE_ERROR, f"The stream cannot be read further: {why}"))
+        self._stop(1)
+
+    def _end(self) -> None:
+        if self._wire.framer.mid_message:
+            error = RpcError(errors.PARSE_ERROR, "The input ended inside of a message")
+            self._fail(None, error)
+            self._stop(1)
+        else:
+            self._stop(0 if self.shut_down or not self.heard else 1)
+
+    def _message(self, message: Any) -> None:
+        if isinstance(message, list):
+            raise _not_a_request("batches are not supported")
+        if not isinstance(message, dict):
+            raise _not_a_request("not an object")
+        if message.get("jsonrpc") != "2.0":
+            raise _not_a_request('jsonrpc must be "2.0"')
+        method = message.get("method", _INVALID)
+        if method is _INVALID and ("result" in message or "error" in message):
+            return  # an answer, and this version asks nothing
+        if not isinstance(method, str):
+            raise _not_a_request("method must be a string")
+        params = message.get("params")
+        if "id" not in message:
+            self._notification(method, params)
+        elif _is_id(message["id"]):
+            self._request(message["id"], method, params)
+        else:
+            raise _not_a_request("id must be a string or a whole number")
+
+    # Notifications
+
+    def _notification(self, method: str, params: Any) -> None:
+        if method == "exit":
+            self._stop(0 if self.shut_down else 1)
+        elif method == "shutdown":  # some editors send it without an id
+            self.shut_down = self.initialized
+        elif method == "$/cancelRequest" and isinstance(params, dict):
+            wanted = params.get("id")
+            if _is_id(wanted) and wanted in self.running:
+                self.cancel(self.running[wanted])
+
+    def cancel(self, request: Request) -> None:
+        """Answer a request as cancelled now, unless it is too late for that."""
+        if not request.cancel():
+            return
+        if request.task is not None:
+            request.task.cancel()
+        self._answer_error(request, RpcError(errors.REQUEST_CANCELLED, "Request cancelled"))
+
+    # Requests
+
+    def _request(self, request_id: RequestId, method: str, params: Any) -> None:
+        if request_id in self.running:
+            error = _not_a_request("a request with this id is in flight")
+            error.data = {"id": request_id}
+            self._fail(None, error)
+            return
+        request = Request(request_id, method)
+        self.running[request_id] = request
+        try:
+            self._require_state(method)
+            result = self._begin(request, params)
+        except RpcError as error:
+            self._answer_error(request, error)
+        except Exception as error:  # noqa: BLE001 - the guard at the door: a bug is answered too
+            self._answer_error(request, _internal(error))
+        else:
+            if isinstance(result, Awaitable):
+                request.task = asyncio.ensure_future(self._finish(request, result))
+            else:
+                self._answer(request, result)
+
+    def _require_state(self, method: str) -> None:
+        if self.shut_down and method != "exit":
+            raise _not_a_request("the gateway has been shut down")
+        if method == "initialize":
+            if self.initialized:
+                raise _not_a_request("already initialized")
+        elif not self.initialized and method != "exit":
+            raise RpcError(errors.SERVER_NOT_INITIALIZED, "Not initialized: send initialize first")
+
+    def _begin(self, request: Request, params: Any) -> Any:
+        if request.method == "initialize":
+            result = self._service.initialize(_as_object(params))
+            self.initialized = True
+            return result
+        if request.method == "shutdown":
+            self.shut_down = True
+            return self._shut_down(request)
+        if request.method == "exit":
+            asyncio.get_running_loop().call_soon(self._stop, 0 if self.shut_down else 1)
+            return None
+        if not self._service.knows(request.method):
+            return self._elsewhere(request)
+        return self._service.begin(request, _as_object(params))
+
+    def _elsewhere(self, request: Request) -> Any:
+        """Where a language server will be mounted for editors; until then nobody is."""
+        message = f"Method not found: {request.method}"
+        raise RpcError(errors.METHOD_NOT_FOUND, message, {"method": request.method})
+
+    async def _shut_down(self, request: Request) -> None:
+        await self._service.settle()
+
+    async def _finish(self, request: Request, result: Awaitable[Any]) -> None:
+        try:
+            value = await result
+        except RpcError as error:
+            self._answer_error(request, error)
+        except asyncio.CancelledError:
+            self._answer_error(request, RpcError(errors.REQUEST_CANCELLED, "Request cancelled"))
+        except Exception as error:  # noqa: BLE001 - the guard at the door: a bug is answered too
+            self._answer_error(request, _internal(error))
+        else:
+            self._answer(request, value)
+
+    # Answers
+
+    def _answer(self, request: Request, result: Any) -> None:
+        try:
+            body = serialize({"jsonrpc": "2.0", "id": request.id, "result": result})
+        except (TypeError, ValueError, RecursionError) as error:
+            self._answer_error(request, _internal(error))
+            return
+        if self.running.get(request.id) is request:
+            del self.running[request.id]
+            self._wire.send(body)
+
+    def _answer_error(self, request: Request, error: RpcError) -> None:
+        if self.running.get(request.id) is request:
+            del self.running[request.id]
+            self._fail(request.id, error)
+
+    def _fail(self, request_id: RequestId | None, error: RpcError) -> None:
+        members: dict[str, Any] = {"code": error.code, "message": error.message}
+        if error.data is not None:
+            members["data"] = error.data
+        self._wire.send(serialize({"jsonrpc": "2.0", "id": request_id, "error": members}))
+
+
+def _is_id(value: Any) -> bool:
+    return type(value) in (int, str)
+
+
+def _not_a_request(problem: str) -> RpcError:
+    return RpcError(errors.INVALID_REQUEST, f"Invalid request: {problem}")
+
+
+def _as_object(params: Any) -> dict[str, Any]:
+    """Absent, null and empty params are the same. Raises RpcError (-32602) for anything else."""
+    if params is None:
+        return {}
+    if not isinstance(params, dict):
+        raise invalid_params("", "params must be an object")
+    return params
+
+
+def _internal(error: BaseException) -> RpcError:
+    error_id = secrets.token_hex(4)
+    log_exception(error, error_id)
+    message = "Internal error; the gateway's log has more under this id"
+    return RpcError(errors.INTERNAL_ERROR, message, {"errorId": error_id})
+
+

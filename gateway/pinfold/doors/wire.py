@@ -1,0 +1,186 @@
+"""Frames in, frames out: one reader without thread hops, and the one writer.
+
+Reading pauses on request; what was read stays in the framer. Writing never blocks the loop: what
+the host does not take yet is queued.
+"""
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from pinfold_protocol.framing import Body, Framer, FramingError, Oversized, frame
+
+_CHUNK = 1 << 20
+_TURN = 64
+"""Messages handled before the loop gets to do something else."""
+CONGESTED = 8 << 20
+"""Bytes queued for the host above which no new work should be begun."""
+
+
+class Wire:
+    """The framed stream on two descriptors. Everything runs on the loop's thread."""
+
+    def __init__(self, reading: int, writing: int, max_body: int) -> None:
+        self._reading = reading
+        self._writing = writing
+        self.framer = Framer(max_body)
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[memoryview] = deque()
+        self.queued = 0
+        self._paused = False
+        self._stopped = False
+        self._ended = False
+        self._pumping = False
+        self._watching = False
+        self._pollable = True
+        self._wanted = threading.Event()
+        self.on_body: Callable[[bytes], None] = lambda body: None
+        self.on_oversized: Callable[[Oversized], None] = lambda event: None
+        self.on_broken: Callable[[str], None] = lambda why: None
+        self.on_end: Callable[[], None] = lambda: None
+        self.on_lost: Callable[[], None] = lambda: None
+        self.on_drained: Callable[[], None] = lambda: None
+
+    # Reading
+
+    def start(self) -> None:
+        """Begin to read."""
+        try:
+            self._loop.add_reader(self._reading, self._readable)
+            os.set_blocking(self._reading, False)
+            self._watching = True
+        except PermissionError:  # a regular file cannot be polled
+            self._pollable = False
+            self._wanted.set()
+            threading.Thread(target=self._read_in_thread, daemon=True).start()
+        try:
+            os.set_blocking(self._writing, False)
+        except OSError:
+            pass
+
+    def pause(self) -> None:
+        """Stop reading until `resume`."""
+        self._paused = True
+        if self._watching:
+            self._loop.remove_reader(self._reading)
+            self._watching = False
+
+    def stop_reading(self) -> None:
+        """Never read again."""
+        self.pause()
+        self._stopped = True
+
+    def resume(self) -> None:
+        """Go on reading, beginning with what is already there."""
+        if self._paused and not self._stopped:
+            self._paused = False
+            self._loop.call_soon(self._pump)
+
+    def _readable(self) -> None:
+        try:
+            data = os.read(self._reading, _CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        self._received(data)
+
+    def _read_in_thread(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            data = os.read(self._reading, _CHUNK)
+            self._loop.call_soon_threadsafe(self._received, data)
+            if not data:
+                return
+
+    def _received(self, data: bytes) -> None:
+        if data:
+            self.framer.receive(data)
+        else:
+            self._ended = True
+        self._pump()
+
+    def _pump(self) -> None:
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            for _ in range(_TURN):
+                if self._paused:
+                    return
+                event = self.framer.next_event()
+                if event is None:
+                    self._want_more()
+                    return
+                if isinstance(event, Body):
+                    self.on_body(event.data)
+                else:
+                    self.on_oversized(event)
+            self._loop.call_soon(self._pump)
+        except FramingError as error:
+            self.pause()
+            self.on_broken(str(error))
+        finally:
+            self._pumping = False
+
+    def _want_more(self) -> None:
+        if self._ended:
+            self.pause()
+            self.on_end()
+        elif not self._pollable:
+            self._wanted.set()
+        elif not self._watching:
+            self._loop.add_reader(self._reading, self._readable)
+            self._watching = True
+
+    # Writing
+
+    @property
+    def congested(self) -> bool:
+        """Whether the host is far behind with reading."""
+        return self.queued > CONGESTED
+
+    def send(self, body: bytes) -> None:
+        """Queue one message, and write what can be written now."""
+        idle = not self._queue
+        header = frame(body)
+        if len(body) < _CHUNK:
+            self._queue.append(memoryview(header + body))
+        else:
+            self._queue.extend((memoryview(header), memoryview(body)))
+        self.queued += len(header) + len(body)
+        if idle:
+            self._write()
+
+    def _write(self) -> None:
+        was_congested = self.congested
+        try:
+            while self._queue:
+                self._wrote(os.write(self._writing, self._queue[0]))
+        except (BlockingIOError, InterruptedError):
+            self._loop.add_writer(self._writing, self._write)
+        except OSError:
+            self._queue.clear()
+            self.queued = 0
+            self._loop.remove_writer(self._writing)
+            self.on_lost()
+            return
+        if not self._queue:
+            self._loop.remove_writer(self._writing)
+        if was_congested and not self.congested:
+            self.on_drained()
+
+    def _wrote(self, count: int) -> None:
+        self.queued -= count
+        first = self._queue.popleft()
+        if count < len(first):
+            self._queue.appendleft(first[count:])
+
+    async def flush(self, seconds: float) -> None:
+        """Wait until everything is written, but not longer than that."""
+        deadline = self._loop.time() + seconds
+        while self._queue and self._loop.time() < deadline:
+            await asyncio.sleep(0.005)
