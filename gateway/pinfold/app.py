@@ -355,7 +355,9 @@ class Gateway:
                 continue
             except Denied as error:
                 return _denied(error.decision)
-        message = f"{request.path}: something else keeps changing it. Nothing was changed; try again."
+        message = (
+            f"{request.path}: something else keeps changing it. Nothing was changed; try again."
+        )
         raise ToolError("changed-underfoot", message)
 
     def _change_once(self, request: _Request) -> _Answer:
@@ -392,14 +394,17 @@ class Gateway:
     def _publishing(self, request: _Request, opened: Opened) -> Iterator[None]:
         """Once more, whole, with fresh facts and the scope now in force; then no way back."""
         session = request.session
-        with session.gate.passing(), request.ticket.publishing():
-            with self._decided(session, request.call, request.path) as again:
-                opened.require_same(again.opened)
-                if again.decision.decision != "allow":
-                    raise Denied(again.decision)
-                if session.closed:
-                    raise Cancelled
-                yield
+        with (
+            session.gate.passing(),
+            request.ticket.publishing(),
+            self._decided(session, request.call, request.path) as again,
+        ):
+            opened.require_same(again.opened)
+            if again.decision.decision != "allow":
+                raise Denied(again.decision)
+            if session.closed:
+                raise Cancelled
+            yield
 
 
 def _session_id(given: str | None) -> str:

@@ -106,11 +106,11 @@ async def _reads(console: Console, place: Place, session: Session) -> bool:
         (f"{place.memory}/project/build.md", "kept"),
     ):
         result = await session.call("read_file", {"file_path": path})
-        tag = result.meta.get(RETENTION_KEY)
+        tag: dict[str, Any] | None = result.meta.get(RETENTION_KEY)
         words = "no tag"
         if tag:
             words = "preserve, pinned" if tag["pinned"] else "preserve"
-        good &= bool(tag) and tag["pinned"] == (expected == "pinned")
+        good &= tag is not None and tag["pinned"] == (expected == "pinned")
         _row(table, True, "read_file", place.short(path), words)
     console.print(table)
     return good
@@ -202,5 +202,3 @@ def _said(result: ToolResult) -> str:
     if result.is_error:
         return str(details["error"]["kind"])
     return "created" if details["created"] else "changed"
-
-

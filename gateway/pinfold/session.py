@@ -1,4 +1,4 @@
-"""Sessions: one agent's scope. The effective scope is computed in one place, `Session.effective`."""
+"""Sessions: one agent's scope each. `Session.effective` is the one place that computes it."""
 
 import threading
 from collections.abc import Iterator

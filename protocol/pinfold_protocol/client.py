@@ -1,8 +1,8 @@
 """An asyncio client: spawn a gateway, open sessions, call tools.
 
-    async with await Client.spawn() as client:
-        session = await client.open_session("dream", "/path/to/project")
-        result = await session.call("read_file", {"file_path": "notes.md"})
+async with await Client.spawn() as client:
+    session = await client.open_session("dream", "/path/to/project")
+    result = await session.call("read_file", {"file_path": "notes.md"})
 """
 
 import asyncio
@@ -108,7 +108,7 @@ class Client:
         memory: MemoryOptions | None = None,
     ) -> "Session":
         """`session/open`; `scope` holds overrides in the names of the wire."""
-        params = {"profile": profile, "projectRoot": project_root}
+        params: dict[str, Any] = {"profile": profile, "projectRoot": project_root}
         more = {
             "sessionId": session_id,
             "scope": scope,
@@ -195,7 +195,11 @@ class Session:
         self, name: str, arguments: dict[str, Any], call_id: str | None = None
     ) -> ToolResult:
         """`tools/call`. A failure that a model should read is a result with `is_error`."""
-        params = {"sessionId": self.session_id, "name": name, "arguments": arguments}
+        params: dict[str, Any] = {
+            "sessionId": self.session_id,
+            "name": name,
+            "arguments": arguments,
+        }
         if call_id is not None:
             params["callId"] = call_id
         return structure(await self.client.request(methods.TOOLS_CALL, params), ToolResult)

@@ -4,8 +4,7 @@ Nothing is coerced: a number is no string, `true` is no number, an unknown membe
 """
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, TypeVar, get_origin
+from typing import Any, Literal, TypeVar, get_origin
 
 import attrs
 from cattrs import Converter
@@ -139,29 +138,165 @@ class _At(_Problem):
 
 
 def _is_literal(cls: Any) -> bool:
-    return str(get_origin(cls)) == "typing.Literal"
+    return get_origin(cls) is Literal
+
+
+def _is_dict(cls: Any) -> bool:
+    return get_origin(cls) is dict
+
+
+def _is_list(cls: Any) -> bool:
+    return get_origin(cls) is list
+
+
+def _is_token(cls: Any) -> bool:
+    return bool(cls == int | str | None)
 
 
 converter = Converter(forbid_extra_keys=True)
 for _type in (str, int, bool):
     converter.register_structure_hook(_type, _exactly(_type))
-converter.register_structure_hook_func(lambda cls: get_origin(cls) is dict, _object)
-converter.register_structure_hook_func(lambda cls: cls == int | str | None, _token)
+converter.register_structure_hook_func(_is_dict, _object)
+converter.register_structure_hook_func(_is_token, _token)
 converter.register_structure_hook_func(_is_literal, _literal)
-converter.register_structure_hook_factory(lambda cls: get_origin(cls) is list, _structure_list)
+converter.register_structure_hook_factory(_is_list, _structure_list)
 converter.register_structure_hook_factory(attrs.has, _structure_class)
 converter.register_structure_hook_factory(lambda cls: cls is ScopePatch, _structure_patch)
 converter.register_unstructure_hook_factory(attrs.has, _unstructure_class)
-converter.register_unstructure_hook_func(lambda cls: get_origin(cls) is dict, lambda value: value)
+converter.register_unstructure_hook_func(_is_dict, lambda value: value)
+
+
+def structure(value: Any, _: Any) -> Any:
+        if type(value) is not expected:
+            raise _Problem(f"must be {_NAMES[expected]}")
+        return value
+
+    return structure
+
+
+def _object(value: Any, _: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Problem("must be an object")
+    return value
+
+
+def _token(value: Any, _: Any) -> int | str | None:
+    if value is not None and type(value) not in (int, str):
+        raise _Problem("must be a string or a whole number")
+    return value  # type: ignore[no-any-return]
+
+
+def _literal(value: Any, literal: Any) -> Any:
+    if type(value) is not str or value not in literal.__args__:
+        raise _Problem("must be one of " + ", ".join(f'"{each}"' for each in literal.__args__))
+    return value
+
+
+def _structure_class(cls: type[Any]) -> Callable[[Any, Any], Any]:
+    fields = attrs.fields(cls)
+    names = {f.name: override(rename=wire_name(cls, f), omit=not _on_wire(f)) for f in fields}
+    build = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True, **names)  # type: ignore[arg-type]
+    unsupported = [wire_name(cls, f) for f in fields if f.metadata.get("unsupported")]
+
+    def structure(value: Any, _: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _Problem("must be an object")
+        for name in unsupported:
+            if name in value:
+                raise _Unsupported(name)
+        return build(value, cls)
+
+    return structure
+
+
+class _Unsupported(_Problem):
+    def __init__(self, member: str) -> None:
+        super().__init__("is not supported by this version of pinfold")
+        self.member = member
+
+
+def _structure_patch(cls: type[Any]) -> Callable[[Any, Any], ScopePatch]:
+    build = _structure_class(cls)
+
+    def structure(value: Any, _: Any) -> ScopePatch:
+        patch: ScopePatch = build(value, cls)
+        return attrs.evolve(patch, given=tuple(value))
+
+    return structure
+
+
+def _unstructure_class(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
+    fields = attrs.fields(cls)
+    names = {f.name: override(rename=wire_name(cls, f), omit=not _on_wire(f)) for f in fields}
+    return make_dict_unstructure_fn(cls, converter, **names)  # type: ignore[arg-type]
+
+
+def _on_wire(field: "attrs.Attribute[Any]") -> bool:
+    return bool(field.metadata.get("wire", True))
+
+
+def _structure_list(cls: Any) -> Callable[[Any, Any], Any]:
+    (item,) = cls.__args__
+
+    def structure(value: Any, _: Any) -> list[Any]:
+        if type(value) is not list:
+            raise _Problem("must be a list")
+        built = []
+        for index, each in enumerate(value):
+            try:
+                built.append(converter.structure(each, item))
+            except (BaseValidationError, _Problem) as error:
+                raise _At(f"[{index}]", error) from error
+        return built
+
+    return structure
+
+
+class _At(_Problem):
+    """A problem with one item of a list."""
+
+    def __init__(self, step: str, inner: BaseException) -> None:
+        super().__init__(str(inner))
+        self.step = step
+        self.inner = inner
+
+
+def _is_literal(cls: Any) -> bool:
+    return get_origin(cls) is Literal
+
+
+def _is_dict(cls: Any) -> bool:
+    return get_origin(cls) is dict
+
+
+def _is_list(cls: Any) -> bool:
+    return get_origin(cls) is list
+
+
+def _is_token(cls: Any) -> bool:
+    return bool(cls == int | str | None)
+
+
+converter = Converter(forbid_extra_keys=True)
+for _type in (str, int, bool):
+    converter.register_structure_hook(_type, _exactly(_type))
+converter.register_structure_hook_func(_is_dict, _object)
+converter.register_structure_hook_func(_is_token, _token)
+converter.register_structure_hook_func(_is_literal, _literal)
+converter.register_structure_hook_factory(_is_list, _structure_list)
+converter.register_structure_hook_factory(attrs.has, _structure_class)
+converter.register_structure_hook_factory(lambda cls: cls is ScopePatch, _structure_patch)
+converter.register_unstructure_hook_factory(attrs.has, _unstructure_class)
+converter.register_unstructure_hook_func(_is_dict, lambda value: value)
 
 
 @lru_cache(maxsize=256)
-def _structure_hook(cls: type[T]) -> Callable[[Any, Any], T]:
+def _structure_hook(cls: Any) -> Callable[[Any, Any], Any]:
     return converter.get_structure_hook(cls)
 
 
 @lru_cache(maxsize=256)
-def _unstructure_hook(cls: type[Any]) -> Callable[[Any], Any]:
+def _unstructure_hook(cls: Any) -> Callable[[Any], Any]:
     return converter.get_unstructure_hook(cls)
 
 
@@ -171,7 +306,8 @@ def structure(value: Any, cls: type[T], at: str = "") -> T:
     Raises RpcError (-32602) that names the first member that is wrong, below `at`.
     """
     try:
-        return _structure_hook(cls)(value, cls)
+        built: T = converter.get_structure_hook(cls)(value, cls)
+        return built
     except (BaseValidationError, _Problem) as error:
         path, problem = describe(error, bool(getattr(cls, "snake_case_on_wire", False)))
         raise invalid_params(_join(at, path), problem) from None
@@ -179,7 +315,7 @@ def structure(value: Any, cls: type[T], at: str = "") -> T:
 
 def unstructure(value: Any) -> Any:
     """An instance of one of our types → plain JSON."""
-    return _unstructure_hook(type(value))(value)
+    return converter.get_unstructure_hook(type(value))(value)
 
 
 def describe(error: BaseException, snake: bool = False) -> tuple[str, str]:

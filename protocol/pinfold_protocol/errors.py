@@ -42,7 +42,7 @@ TOOL_ERROR_KINDS: tuple[str, ...] = get_args(ToolErrorKind)
 
 
 class RpcError(Exception):
-    """A protocol error: for the host. `code` is one of the constants above, `data` is plain JSON."""
+    """A protocol error, for the host: `code` is a constant above, `data` is plain JSON."""
 
     def __init__(self, code: int, message: str, data: dict[str, Any] | None = None) -> None:
         super().__init__(message)

@@ -416,5 +416,3 @@ def remove_left_over(directory: int) -> None:
                 os.unlink(raw, dir_fd=directory)
         except OSError:
             continue
-
-

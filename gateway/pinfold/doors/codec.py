@@ -66,9 +66,7 @@ def _depth(text: str) -> int:
 
 
 _ID = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,512}")'
-_ID_LAST = re.compile(
-    rb",\s*" + _ID + rb'(?:\s*,\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*")*\s*}\s*$'
-)
+_ID_LAST = re.compile(rb",\s*" + _ID + rb'(?:\s*,\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*")*\s*}\s*$')
 _MEMBER = re.compile(rb'\s*"((?:[^"\\]|\\.)*)"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+|[a-z]+)\s*([,}])')
 
 

@@ -254,5 +254,3 @@ def _internal(error: BaseException) -> RpcError:
     log_exception(error, error_id)
     message = "Internal error; the gateway's log has more under this id"
     return RpcError(errors.INTERNAL_ERROR, message, {"errorId": error_id})
-
-

@@ -1,1 +1,1 @@
-"""Memory roots: where they are by convention, how they lie on the disk, what a read of them carries."""
+"""Memory roots: where they are by convention, and how they lie on the disk now."""

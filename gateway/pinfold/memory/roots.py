@@ -155,9 +155,9 @@ class Look:
         anchor = self._open(root.anchor)
         if anchor.real is None:
             return None
-        if len(suffix) == 3 and suffix[0] == "projects":
-            if sibling := self._linked_sibling(anchor.real, suffix[1]):
-                return f"{sibling}/{suffix[2]}"
+        managed = len(suffix) == 3 and suffix[0] == "projects"
+        if managed and (sibling := self._linked_sibling(anchor.real, suffix[1])):
+            return f"{sibling}/{suffix[2]}"
         return "/".join((anchor.real.rstrip("/"), *suffix))
 
     def _linked_sibling(self, anchor: str, key: str) -> str | None:

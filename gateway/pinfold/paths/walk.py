@@ -128,7 +128,7 @@ class _Walker:
                     break
             return self._finish()
         except OSError as error:
-            return self._fail(error.errno)
+            return self._fail(error.errno or errno.EIO)
 
     def _step(self, name: str) -> _Stop | None:
         if name in (".", ""):

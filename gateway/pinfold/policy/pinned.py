@@ -17,7 +17,7 @@ def _matches(facts: Facts) -> Iterator[tuple[RootKind, Match]]:
     for root, reserved in guarded:
         if _literally(facts.target, reserved):
             yield root.kind, "literal"
-    for root, reserved in guarded:
+    for root, _ in guarded:
         if is_reserved(facts.target.real, root) or is_reserved(facts.target.walked, root):
             yield root.kind, "resolved"
     for root, reserved in guarded:

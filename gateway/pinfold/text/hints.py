@@ -57,7 +57,8 @@ def _nearest(text: str, old: str) -> tuple[str, dict[str, Any]]:
 def _describe(text: str, old: str, line: int, cause: str) -> tuple[str, dict[str, Any]]:
     """Compare line by line from `line` on; the first pair that differs tells the difference."""
     here, wanted = text.split("\n")[line:], old.split("\n")
-    count = next((i for i, pair in enumerate(zip(here, wanted, strict=False)) if pair[0] != pair[1]), 0)
+    pairs = enumerate(zip(here, wanted, strict=False))
+    count = next((i for i, (a, b) in pairs if a != b), 0)
     have, want = here[count], wanted[min(count, len(wanted) - 1)]
     column = next((i for i, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), None)
     if column is None:
