@@ -35,7 +35,7 @@ from pinfold.policy.pinned import find_pinned
 from pinfold.session import Session, Sessions, merge
 from pinfold.tools.base import Outcome, ToolType, Workplace
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call
-from pinfold_protocol.convert import structure, unstructure
+from pinfold_protocol.convert import structure, unstructure, wire_name
 from pinfold_protocol.decision import Decision, ExplainParams
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params
 from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
@@ -177,7 +177,7 @@ class Gateway:
             for field in attrs.fields(Limits):
                 value = getattr(options.limits, field.name)
                 if value is not None and value < 1:
-                    raise invalid_params(f"limits.{field.name}", "must be at least 1")
+                    raise invalid_params(f"limits.{wire_name(Limits, field)}", "must be at least 1")
             self.limits = options.limits
         if options.memory is not None:
             configured_roots(options.memory, self._surroundings("/"))

@@ -47,7 +47,11 @@ def test_qwen_layout_is_the_observed_one(case: dict[str, Any], tmp_path: Path) -
         ({"CLAUDE_CONFIG_DIR": ""}, None, "/home/x/.claude/projects/-w-a-b/memory"),
         ({"CLAUDE_CONFIG_DIR": "~/c"}, None, "/home/x/c/projects/-w-a-b/memory"),
         ({"CLAUDE_CONFIG_DIR": "/c/"}, None, "/c/projects/-w-a-b/memory"),
-        ({"QWEN_CODE_MEMORY_PROJECT_SCOPE": "workspace"}, "/w", "/home/x/.claude/projects/-w/memory"),
+        (
+            {"QWEN_CODE_MEMORY_PROJECT_SCOPE": "workspace"},
+            "/w",
+            "/home/x/.claude/projects/-w/memory",
+        ),
     ],
 )
 def test_claude_layout(env: dict[str, str], git_root: str | None, project: str) -> None:

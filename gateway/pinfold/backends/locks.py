@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pinfold.paths.errors import ChangedUnderfoot
 from pinfold.paths.opened import identity
 from pinfold.policy.facts import Identity
+from pinfold_protocol.errors import ToolError
 
 _TRIES = 200
 _PAUSE = 0.01
@@ -52,7 +52,7 @@ class DirectoryLocks:
 
     @contextmanager
     def hold(self, directory: int, path: str) -> Iterator[None]:
-        """Hold an open directory. Raises ChangedUnderfoot if another gateway keeps it busy."""
+        """Hold an open directory. Raises ToolError if another gateway keeps it locked."""
         with self._locks.hold(identity(os.fstat(directory))):
             self._flock(directory, path)
             try:
@@ -69,7 +69,8 @@ class DirectoryLocks:
                 if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                     raise
             self._pause.wait(_PAUSE)
-        raise ChangedUnderfoot(path)
+        message = f"{path}: another gateway keeps its directory locked. Nothing was changed."
+        raise ToolError("changed-underfoot", message)
 
     def first_time(self, directory: int) -> bool:
         """Whether this directory is held for the first time by this process."""

@@ -8,15 +8,15 @@ decided; changes to one path run in order of arrival; nothing else is ordered.
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from pinfold import __version__
 from pinfold.doors.rpc import Request, Rpc
 from pinfold.doors.stdio import claim, log
-from pinfold.doors.wire import Wire
+from pinfold.doors.wire import CONGESTED, Wire
 from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
 
 if TYPE_CHECKING:
@@ -25,9 +25,22 @@ if TYPE_CHECKING:
 
 _WORKERS = 64
 _MAX_WAITING = 4096
+"""Requests held back, above which reading pauses."""
+_ANSWER_BYTES = 256 * 1024
+_BEHIND_BYTES = 1 << 20
+"""A host that leaves more than this unread is behind: each call then counts as an answer of
+`_ANSWER_BYTES` to come, and all of them must fit below `CONGESTED`."""
 _SETTLE_SECONDS = 0.6
 _FLUSH_SECONDS = 0.3
 _DEFAULT_MAX_MESSAGE = 64 << 20
+
+
+class Lane:
+    """The messages that name one session, in order, while a session message is under way."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.done: asyncio.Future[None] = loop.create_future()
+        self.waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
 
 
 class Native:
@@ -38,14 +51,13 @@ class Native:
         self._watch = watch
         self._loop = asyncio.get_running_loop()
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pinfold")
-        self._barriers: dict[str, asyncio.Future[None]] = {}
+        self._lanes: dict[str, Lane] = {}
         self._turns: dict[str, asyncio.Future[None]] = {}
-        self._room = asyncio.Event()
-        self._room.set()
-        self._waiting = 0
+        self._running = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._gateway: Gateway | None = None
         self.rpc: Rpc
-        wire.on_drained = self._room.set
+        wire.on_drained = self._admit
 
     # The lifecycle
 
@@ -96,40 +108,41 @@ class Native:
         request.session_id = getattr(typed, "session_id", None)
         return _HANDLERS[request.method](self, request, typed)
 
-    def open_session(self, request: Request, params: Any) -> Awaitable[Any]:
+    def open_session(self, request: Request, params: Any) -> Any:
         """`session/open`."""
-        return self._as_barrier(request, lambda: self.gateway.open_session(params))
+        return self._session_message(request, lambda: self.gateway.open_session(params))
 
-    def configure_session(self, request: Request, params: Any) -> Awaitable[Any]:
+    def configure_session(self, request: Request, params: Any) -> Any:
         """`session/configure`."""
-        return self._as_barrier(request, lambda: self.gateway.configure_session(params))
+        return self._session_message(request, lambda: self.gateway.configure_session(params))
 
-    def close_session(self, request: Request, params: Any) -> Awaitable[Any]:
+    def close_session(self, request: Request, params: Any) -> Any:
         """`session/close`: running changes finish, everything else of the session is cancelled."""
-        mine = [each for each in self.rpc.running.values() if each is not request]
-        mine = [each for each in mine if each.session_id == params.session_id]
-
-        async def settled() -> None:
-            await self._settle(mine)
-
-        def close() -> Any:
-            return self.gateway.close_session(params.session_id)
-
-        return self._as_barrier(request, close, before=settled)
+        mine = [
+            each
+            for each in self.rpc.running.values()
+            if each is not request and each.session_id == params.session_id
+        ]
+        return self._session_message(
+            request,
+            lambda: self.gateway.close_session(params.session_id),
+            before=lambda: self._settle(mine),
+        )
 
     def list_sessions(self, request: Request, params: Any) -> Awaitable[Any]:
         """`session/list`, after all session messages before it."""
-        pending = list(self._barriers.values())
+        pending = [lane.done for lane in self._lanes.values()]
 
         async def listed() -> Any:
             from pinfold_protocol.session import SessionListResult
 
-            await _all(pending)
+            if pending:
+                await asyncio.wait(pending)
             return _plain(SessionListResult(self.gateway.summaries()))
 
         return listed()
 
-    def memory_roots(self, request: Request, params: Any) -> Awaitable[Any]:
+    def memory_roots(self, request: Request, params: Any) -> Any:
         """`memory/roots`."""
 
         def report() -> Any:
@@ -139,59 +152,73 @@ class Native:
             session = self.gateway.sessions.get(params.session_id)
             return RootsResult(report(session.roots, session.scope))
 
-        return self._after_barrier(params.session_id, report)
+        return self._in_order(params.session_id, lambda: self._on_pool(report))
 
     def list_tools(self, request: Request, params: Any) -> Any:
         """`tools/list`."""
         from pinfold.tools.registry import offered
         from pinfold_protocol.tools import ToolsListResult
 
-        if params.session_id is not None and self._free(params.session_id):
-            self.gateway.sessions.get(params.session_id)
-        return _plain(ToolsListResult(offered()))
+        def listed() -> Any:
+            if params.session_id is not None:
+                self.gateway.sessions.get(params.session_id)
+            return _plain(ToolsListResult(offered()))
 
-    def explain(self, request: Request, params: Any) -> Awaitable[Any]:
+        return self._in_order(params.session_id, listed)
+
+    def explain(self, request: Request, params: Any) -> Any:
         """`policy/explain`."""
-        return self._after_barrier(params.session_id, lambda: self.gateway.explain(params))
+
+        def explained() -> Any:
+            return self.gateway.explain(params)
+
+        return self._in_order(params.session_id, lambda: self._on_pool(explained))
 
     def call(self, request: Request, params: "ToolsCallParams") -> Any:
         """`tools/call`: in place if that cannot block, else on the pool."""
         from pinfold.app import Ticket
-        from pinfold.paths.errors import WouldBlock
         from pinfold.tools.registry import TOOLS
 
         ticket = Ticket()
         tool = TOOLS.get(params.name)
         request.changing = tool is not None and tool.action == "change"
         request.cancel = ticket.cancel
-        if self._free(params.session_id) and not request.changing and not self._wire.congested:
+        start = self._change if request.changing else self._read
+        return self._in_order(params.session_id, lambda: start(params, ticket))
+
+    def _read(self, params: "ToolsCallParams", ticket: "Ticket") -> Any:
+        from pinfold.paths.errors import WouldBlock
+
+        if not self._wire.congested:
             try:
                 return _plain(self.gateway.call(params, ticket, cached=True))
             except WouldBlock:
                 pass
-        return self._call_later(request, params, ticket)
+        return self._on_pool(lambda: self.gateway.call(params, ticket))
 
-    async def _call_later(
-        self, request: Request, params: "ToolsCallParams", ticket: "Ticket"
-    ) -> Any:
-        from pinfold.app import Cancelled
-
-        await self._barrier(params.session_id)
-
-        def work() -> Any:
-            return self.gateway.call(params, ticket)
-
-        try:
-            if not request.changing:
-                return _plain(await self._run(work))
-            async with self._in_turn(self._turn_key(params)):
-                return _plain(await self._run(work))
-        except Cancelled:
-            raise asyncio.CancelledError from None
-
-    def _turn_key(self, params: "ToolsCallParams") -> str:
+    def _change(self, params: "ToolsCallParams", ticket: "Ticket") -> Awaitable[Any]:
         """Changes queue up by the path as written; other spellings of it exclude each other, but
         are not ordered."""
+        key = self._turn_key(params)
+        previous = self._turns.get(key)
+        mine: asyncio.Future[None] = self._loop.create_future()
+        self._turns[key] = mine
+
+        def over(_: Any) -> None:
+            mine.set_result(None)
+            if self._turns.get(key) is mine:
+                del self._turns[key]
+
+        async def run() -> Any:
+            if previous is not None:
+                await asyncio.wait((previous,))
+            return await self._on_pool(lambda: self.gateway.call(params, ticket))
+
+        task = asyncio.ensure_future(run())
+        task.add_done_callback(over)
+        return task
+
+    def _turn_key(self, params: "ToolsCallParams") -> str:
         from pinfold.policy.names import collapse
 
         path = params.arguments.get("file_path")
@@ -202,78 +229,105 @@ class Native:
 
     # Order
 
-    def _free(self, session_id: str) -> bool:
-        return session_id not in self._barriers
+    def _in_order(self, session_id: str | None, start: Callable[[], Any]) -> Any:
+        """Start now, or when the session messages before it have taken effect."""
+        lane = None if session_id is None else self._lanes.get(session_id)
+        if lane is None:
+            return start()
+        place: asyncio.Future[Any] = self._loop.create_future()
+        lane.waiting.append((place, start))
 
-    async def _barrier(self, session_id: str) -> None:
-        while barrier := self._barriers.get(session_id):
-            await asyncio.wait((barrier,))
+        async def wait() -> Any:
+            started = await place
+            return await started if isinstance(started, Awaitable) else started
 
-    async def _after_barrier(self, session_id: str, work: Callable[[], Any]) -> Any:
-        await self._barrier(session_id)
-        return _plain(await self._run(work))
+        return wait()
 
-    def _as_barrier(
+    def _session_message(
         self,
         request: Request,
         work: Callable[[], Any],
         before: Callable[[], Awaitable[None]] | None = None,
-    ) -> Awaitable[Any]:
-        """Run a session message; what names the session later waits until it has taken effect."""
+    ) -> Any:
+        """Run a session message: what names the session later waits until it has taken effect."""
         request.cancel = lambda: False  # it takes effect in any case
         request.changing = True
         session_id = request.session_id
-        if session_id is None:
-            return self._unnamed(work)
-        previous = self._barriers.get(session_id)
-        mine: asyncio.Future[None] = self._loop.create_future()
-        self._barriers[session_id] = mine
+
+        def start() -> Any:
+            if session_id is not None:
+                self._lanes[session_id] = Lane(self._loop)
+            task = asyncio.ensure_future(run())
+            task.add_done_callback(lambda _: self._leave(session_id))
+            return task
 
         async def run() -> Any:
+            if before is not None:
+                await before()
+            return _plain(await self._loop.run_in_executor(self._pool, work))
+
+        return self._in_order(session_id, start)
+
+    def _leave(self, session_id: str | None) -> None:
+        """A session message has taken effect: start what waited for it, in order."""
+        lane = None if session_id is None else self._lanes.pop(session_id, None)
+        if lane is None:
+            return
+        lane.done.set_result(None)
+        while lane.waiting and session_id not in self._lanes:
+            place, start = lane.waiting.popleft()
+            if place.cancelled():
+                continue
             try:
-                if previous is not None:
-                    await asyncio.wait((previous,))
-                if before is not None:
-                    await before()
-                return _plain(await self._loop.run_in_executor(self._pool, work))
-            finally:
-                mine.set_result(None)
-                if self._barriers.get(session_id) is mine:
-                    del self._barriers[session_id]
+                started = start()
+            except Exception as error:  # noqa: BLE001 - handed on to whoever asked
+                place.set_exception(error)
+                continue
+            place.set_result(
+                asyncio.ensure_future(started) if isinstance(started, Awaitable) else started
+            )
+        if lane.waiting and session_id is not None:
+            self._lanes[session_id].waiting.extend(lane.waiting)
 
-        return run()
+    # Room
 
-    async def _unnamed(self, work: Callable[[], Any]) -> Any:
-        return _plain(await self._loop.run_in_executor(self._pool, work))
+    async def _on_pool(self, work: Callable[[], Any]) -> Any:
+        """Run on the pool, when there is room: nothing is begun while the host is far behind."""
+        from pinfold.app import Cancelled
 
-    @asynccontextmanager
-    async def _in_turn(self, key: str) -> AsyncIterator[None]:
-        previous = self._turns.get(key)
-        mine: asyncio.Future[None] = self._loop.create_future()
-        self._turns[key] = mine
+        if self._waiting or not self._has_room():
+            await self._wait_for_room()
+        self._running += 1
         try:
-            if previous is not None:
-                await asyncio.wait((previous,))
-            yield
+            return _plain(await self._loop.run_in_executor(self._pool, work))
+        except Cancelled:
+            raise asyncio.CancelledError from None
         finally:
-            mine.set_result(None)
-            if self._turns.get(key) is mine:
-                del self._turns[key]
+            self._running -= 1
+            self._loop.call_soon(self._admit)  # after the answer has been queued
 
-    async def _run(self, work: Callable[[], Any]) -> Any:
-        """Run on the pool, but begin nothing while the host is far behind with reading."""
-        self._waiting += 1
-        if self._waiting > _MAX_WAITING:
+    def _has_room(self) -> bool:
+        expected = self._wire.queued + self._running * _ANSWER_BYTES
+        behind = self._wire.queued > _BEHIND_BYTES
+        return self._running < _WORKERS and (not behind or expected <= CONGESTED)
+
+    async def _wait_for_room(self) -> None:
+        place: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(place)
+        if len(self._waiting) > _MAX_WAITING:
             self._wire.pause()
-        try:
-            while self._wire.congested:
-                self._room.clear()
-                await self._room.wait()
-            return await self._loop.run_in_executor(self._pool, work)
-        finally:
-            self._waiting -= 1
-            if self._waiting <= _MAX_WAITING:
-                self._wire.resume()
+        await place
+
+    def _admit(self) -> None:
+        while self._waiting and self._has_room():
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                break  # it counts as running only when it has been woken up
+        if self._waiting and self._has_room():
+            self._loop.call_soon(self._admit)
+        if len(self._waiting) <= _MAX_WAITING:
+            self._wire.resume()
 
     # The end
 
@@ -290,11 +344,6 @@ class Native:
             await asyncio.wait(changes, timeout=_SETTLE_SECONDS)
         for each in requests:
             self.rpc.cancel(each)
-
-
-async def _all(futures: list[asyncio.Future[None]]) -> None:
-    if futures:
-        await asyncio.wait(futures)
 
 
 def _plain(value: Any) -> Any:

@@ -15,6 +15,7 @@ from pinfold_protocol.framing import Body, Framer, FramingError, Oversized, fram
 _CHUNK = 1 << 20
 _TURN = 64
 """Messages handled before the loop gets to do something else."""
+_BATCH = 16
 CONGESTED = 8 << 20
 """Bytes queued for the host above which no new work should be begun."""
 
@@ -147,19 +148,16 @@ class Wire:
         """Queue one message, and write what can be written now."""
         idle = not self._queue
         header = frame(body)
-        if len(body) < _CHUNK:
-            self._queue.append(memoryview(header + body))
-        else:
-            self._queue.extend((memoryview(header), memoryview(body)))
+        self._queue.extend((memoryview(header), memoryview(body)))
         self.queued += len(header) + len(body)
         if idle:
             self._write()
 
     def _write(self) -> None:
-        was_congested = self.congested
         try:
             while self._queue:
-                self._wrote(os.write(self._writing, self._queue[0]))
+                batch = [self._queue[i] for i in range(min(len(self._queue), _BATCH))]
+                self._wrote(os.writev(self._writing, batch))
         except (BlockingIOError, InterruptedError):
             self._loop.add_writer(self._writing, self._write)
         except OSError:
@@ -170,14 +168,15 @@ class Wire:
             return
         if not self._queue:
             self._loop.remove_writer(self._writing)
-        if was_congested and not self.congested:
-            self.on_drained()
+        self.on_drained()
 
     def _wrote(self, count: int) -> None:
         self.queued -= count
-        first = self._queue.popleft()
-        if count < len(first):
-            self._queue.appendleft(first[count:])
+        while count:
+            first = self._queue.popleft()
+            if count < len(first):
+                self._queue.appendleft(first[count:])
+            count -= min(count, len(first))
 
     async def flush(self, seconds: float) -> None:
         """Wait until everything is written, but not longer than that."""

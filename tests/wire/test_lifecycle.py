@@ -1,0 +1,263 @@
+"""Beginning and end: initialize, shutdown, exit, signals, lost hosts, protected streams."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import DEADLINE, SERVE, Raw, clean_env, framed, request
+
+EXIT = {"jsonrpc": "2.0", "method": "exit"}
+
+
+def test_initialize_tells_who_it_is() -> None:
+    with Raw() as raw:
+        result = raw.result("initialize", {"processId": os.getpid(), "capabilities": {}})
+    assert result["serverInfo"]["name"] == "pinfold"
+    ours = result["capabilities"]["experimental"]["pinfold"]
+    assert ours["protocolVersion"] == 1
+    assert {"session/open", "tools/call", "policy/explain", "memory/roots"} <= set(ours["methods"])
+    assert ours["tools"] == ["read_file", "read_memory", "write_file", "edit"]
+    assert ours["profiles"] == ["main", "extraction", "dream", "remember"]
+
+
+@pytest.mark.parametrize("params", [{"absent": True}, None, {}, {"processId": None}])
+def test_initialize_is_lenient_about_what_lsp_owns(params: Any) -> None:
+    message = request(0, "initialize", None if params == {"absent": True} else params)
+    with Raw() as raw:
+        raw.send(message)
+        assert raw.receive()["result"]["serverInfo"]["name"] == "pinfold"
+
+
+@pytest.mark.parametrize(
+    ("options", "member"),
+    [
+        ({"memroy": {}}, "memroy"),
+        ({"rules": []}, "rules"),
+        ({"audit": {}}, "audit"),
+        ({"upstreams": {}}, "upstreams"),
+        ({"limits": {"readLines": 0}}, "limits.readLines"),
+        ({"limits": {"readLines": "5"}}, "limits.readLines"),
+        ({"limits": {"askSeconds": 5}}, "limits.askSeconds"),
+        ({"memory": {"projectRoot": "x"}}, "memory.projectRoot"),
+        ([], ""),
+    ],
+)
+def test_bad_options_refuse_initialize_and_a_second_try_may_succeed(
+    options: Any, member: str
+) -> None:
+    with Raw() as raw:
+        params = {"initializationOptions": {"pinfold": options}}
+        error = raw.ask("initialize", params)["error"]
+        assert error["code"] == -32602
+        where = f"initializationOptions.pinfold.{member}".rstrip(".")
+        assert error["data"]["path"] in (where, member)
+        raw.initialize()
+
+
+def test_before_initialize_nothing_else_is_done() -> None:
+    with Raw() as raw:
+        for method in ("session/list", "nope", "shutdown", "tools/call"):
+            assert raw.ask(method)["error"]["code"] == -32002
+        raw.send({"jsonrpc": "2.0", "method": "shutdown"})
+        raw.initialize()
+        assert raw.result("session/list") == {"sessions": []}
+
+
+def test_after_shutdown_requests_are_refused_and_exit_is_clean() -> None:
+    with Raw() as raw:
+        raw.initialize()
+        assert raw.result("shutdown") is None
+        assert raw.ask("session/list")["error"]["code"] == -32600
+        assert raw.ask("shutdown")["error"]["code"] == -32600
+        raw.send(EXIT)
+        assert raw.status() == 0
+
+
+def test_a_shutdown_without_id_counts() -> None:
+    with Raw() as raw:
+        raw.initialize()
+        raw.send({"jsonrpc": "2.0", "method": "shutdown"}, EXIT)
+        assert raw.status() == 0
+
+
+@pytest.mark.parametrize(
+    ("messages", "status"),
+    [
+        ([], 0),
+        ([request(1, "initialize", {})], 1),
+        ([request(1, "initialize", {}), request(2, "shutdown")], 0),
+        ([request(1, "initialize", {}), request(2, "shutdown", {}), EXIT], 0),
+        ([request(1, "initialize", {}), request(2, "shutdown"), request(3, "exit")], 0),
+        ([EXIT], 1),
+        ([request(1, "initialize", {}), EXIT], 1),
+    ],
+)
+def test_exit_status_at_the_end_of_input(messages: list[Any], status: int) -> None:
+    with Raw() as raw:
+        raw.send(*messages)
+        assert raw.end_input() == status
+
+
+def test_the_end_of_input_inside_of_a_message() -> None:
+    with Raw() as raw:
+        raw.initialize()
+        raw.write(framed(request(1, "session/list"))[:-5])
+        raw.stdin.close()
+        assert raw.receive()["error"]["code"] == -32700
+        assert raw.status() == 1
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_signals_end_it_within_a_second(number: int, status: int) -> None:
+    with Raw() as raw:
+        raw.initialize()
+        began = time.monotonic()
+        assert raw.terminate(number) == status
+        assert time.monotonic() - began < 2  # one second, and one for a busy machine
+
+
+def test_it_stops_when_the_process_of_the_host_is_gone() -> None:
+    with subprocess.Popen(["sleep", "60"]) as host, Raw() as raw:
+        raw.result("initialize", {"processId": host.pid, "capabilities": {}})
+        host.kill()
+        host.wait(DEADLINE)
+        assert raw.status() == 1
+
+
+def test_a_host_that_closes_its_end_of_the_output_is_gone() -> None:
+    with Raw() as raw:
+        raw.initialize()
+        raw.stdout.close()
+        raw.send(request(1, "session/list"))
+        assert raw.status() == 1
+
+
+def test_writes_under_way_are_finished_before_the_end(tmp_path: Path) -> None:
+    with Raw() as raw:
+        raw.initialize()
+        session = raw.open(tmp_path)["sessionId"]
+        calls = [
+            request(
+                index,
+                "tools/call",
+                {
+                    "sessionId": session,
+                    "name": "write_file",
+                    "arguments": {"file_path": f"d/{index}.txt", "content": "x" * 100_000},
+                },
+            )
+            for index in range(20)
+        ]
+        raw.send(*calls)
+        raw.stdin.close()
+        done = set()
+        with pytest.raises(EOFError):
+            while True:
+                answer = raw.receive()
+                if "result" in answer and not answer["result"]["isError"]:
+                    done.add(answer["id"])
+        assert raw.status() == 1
+    whole = {int(path.stem) for path in (tmp_path / "d").iterdir()}
+    assert done == whole
+    assert all(path.stat().st_size == 100_000 for path in (tmp_path / "d").iterdir())
+
+
+STRAY = """
+import os, subprocess, sys
+from pinfold.doors import native
+from pinfold.app import Gateway
+summaries = Gateway.summaries
+def noisy(self):
+    print("stray print")
+    os.write(1, b"stray bytes")
+    subprocess.run(["cat"], check=True)            # would eat the input, were it inherited
+    subprocess.run(["echo", "from a child"], check=True)
+    return summaries(self)
+Gateway.summaries = noisy
+os._exit(native.serve())
+"""
+
+
+def test_stray_prints_and_children_reach_neither_stream() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STRAY],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_env(PYTHONIOENCODING="cp1252"),
+    ) as process:
+        messages = [request(1, "initialize", {}), request("✓\u00a0中", "session/list")]
+        messages += [request(3, "shutdown"), EXIT]
+        out, err = process.communicate(b"".join(map(framed, messages)), DEADLINE)
+    assert process.returncode == 0
+    assert out.count(b"Content-Length") == 3 and "✓\u00a0中".encode() in out
+    assert b"stray" not in out and b"child" not in out
+    assert b"stray bytes" in err and b"from a child" in err
+
+
+@pytest.mark.parametrize("closed", [(2,), (1, 2), (0,), (0, 1, 2)])
+def test_closed_streams_at_the_start_do_no_harm(closed: tuple[int, ...]) -> None:
+    shell = " ".join(f"{number}{'<' if number == 0 else '>'}&-" for number in closed)
+    command = f"exec {' '.join(SERVE)} {shell}"
+    result = subprocess.run(
+        ["sh", "-c", command],
+        input=framed(request(1, "initialize", {})),
+        capture_output=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert result.returncode in (0, 1)
+    assert (b"serverInfo" in result.stdout) is not bool({0, 1} & set(closed))
+
+
+def test_input_from_a_file_is_served(tmp_path: Path) -> None:
+    script = tmp_path / "in"
+    script.write_bytes(
+        b"".join(map(framed, (request(1, "initialize", {}), request(2, "shutdown"), EXIT)))
+    )
+    with script.open("rb") as file:
+        result = subprocess.run(
+            SERVE, stdin=file, capture_output=True, timeout=DEADLINE, check=False
+        )
+    assert result.returncode == 0
+    assert result.stdout.count(b"Content-Length") == 2
+
+
+def test_a_full_stderr_stalls_nobody() -> None:
+    reading, writing = os.pipe()
+    with subprocess.Popen(
+        SERVE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=writing, env=clean_env()
+    ) as process:
+        os.close(writing)
+        # Each of these logs nothing or little; a log that blocked would stop the answers.
+        bad = b"".join(framed(request(n, "initialize", {"processId": 2**30})) for n in range(3))
+        out, _ = process.communicate(bad, DEADLINE)
+    os.close(reading)
+    assert out.count(b"Content-Length") == 3
+
+
+def test_serve_imports_neither_pygls_nor_lsprotocol(tmp_path: Path) -> None:
+    opening = {"profile": "dream", "projectRoot": str(tmp_path), "sessionId": "s"}
+    call = {"sessionId": "s", "name": "read_file", "arguments": {"file_path": "x"}}
+    messages = [
+        request(1, "initialize", {"capabilities": {}}),
+        request(2, "session/open", opening),
+        request(3, "tools/call", call),
+    ]
+    result = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "pinfold", "serve"],
+        input=b"".join(map(framed, messages)),
+        capture_output=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert result.stdout.count(b"Content-Length") == 3
+    imported = {line.rpartition("|")[2].strip() for line in result.stderr.decode().splitlines()}
+    assert {"pinfold.app", "pinfold.doors.rpc"} <= imported
+    heavy = ("pygls", "lsprotocol", "rich", "pathspec", "tree_sitter", "hypothesis")
+    assert not [name for name in imported if name.split(".")[0] in heavy]
