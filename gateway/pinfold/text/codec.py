@@ -76,6 +76,7 @@ def require_supported(encoding: str | None) -> None:
             "invalid-arguments",
             f"encoding: {encoding!r} is not supported by this version; UTF-8, UTF-16 and UTF-32 "
             "are recognised without being named.",
+            path="encoding",
         )
 
 

@@ -68,7 +68,7 @@ def splice_for(text: str, span: Span, new: str) -> Splice:
     first = start + view.original_index(head)
     last = start + view.original_index(len(view.text) - tail)
     middle = new[head : len(new) - tail]
-    return Splice(first, last, _with_endings(middle, endings(text[first:last]), text, first))
+    return Splice(first, last, _with_endings(middle, text, first, last))
 
 
 def apply(text: str, splices: list[Splice]) -> str:
@@ -81,15 +81,26 @@ def apply(text: str, splices: list[Splice]) -> str:
     return "".join((*parts, text[at:]))
 
 
-def _with_endings(new: str, replaced: list[str], text: str, at: int) -> str:
-    """Line by line the endings that were there, then the last of them, else those around."""
-    lines = new.split("\n")
-    if len(lines) == 1:
+def _with_endings(new: str, text: str, start: int, end: int) -> str:
+    """Line by line the endings that were there, then the last of them, else those around.
+
+    Where a CR and an LF would meet by chance and become one ending, the CR or the LF is repeated.
+    """
+    *lines, rest = new.split("\n")
+    if not lines:
         return new
-    available = replaced or [_around(text, at)]
-    last = len(available) - 1
-    ended = (line + available[min(i, last)] for i, line in enumerate(lines[:-1]))
-    return "".join((*ended, lines[-1]))
+    available = endings(text[start:end]) or [_around(text, start)]
+    parts: list[str] = []
+    before = text[max(0, start - 1) : start]
+    for index, line in enumerate(lines):
+        ending = available[min(index, len(available) - 1)]
+        if ending == "\n" and not line and before.endswith("\r"):
+            ending = "\r"
+        before = line + ending
+        parts.append(before)
+    if not rest and before.endswith("\r") and text[end : end + 1] == "\n":
+        parts[-1] = parts[-1][:-1] + "\n"
+    return "".join((*parts, rest))
 
 
 def _around(text: str, index: int) -> str:

@@ -17,13 +17,19 @@ def _without_blanks(text: str) -> str:
     return "\n".join("".join(line.split()) for line in text.split("\n"))
 
 
-_Change = Callable[[str], str]
-# How the text that was looked for may differ, and what makes both alike.
-_DIFFERENCES: tuple[tuple[str, _Change, _Change], ...] = (
-    ("a line-number prefix was copied into old_string", lambda t: t, lambda t: _NUMBER.sub("", t)),
-    ("white space", _without_blanks, _without_blanks),
-    ("quote characters", lambda t: t.translate(_QUOTES), lambda t: t.translate(_QUOTES)),
-    ("letter case", str.casefold, str.casefold),
+def _without_numbers(text: str) -> str:
+    return _NUMBER.sub("", text)
+
+
+def _straight_quotes(text: str) -> str:
+    return text.translate(_QUOTES)
+
+
+# What the text that was looked for may differ in, and what makes both alike.
+_DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("white space", _without_blanks),
+    ("quote characters", _straight_quotes),
+    ("letter case", str.casefold),
 )
 
 
@@ -32,13 +38,13 @@ def no_match_hint(text: str, old: str) -> tuple[str, dict[str, Any]]:
     text, old = normalize(text), normalize(old)
     if len(text) > _MOST_CHARACTERS or len(old) > _MOST_CHARACTERS:
         return "", {}
-    for name, change_text, change_old in _DIFFERENCES:
-        wanted = change_old(old)
-        if not wanted.strip() or (wanted == old and change_old is not change_text):
-            continue
-        changed = change_text(text)
-        at = changed.find(wanted)
-        if at >= 0:
+    plain = _without_numbers(old)
+    if plain != old and plain.strip() and (at := text.find(plain)) >= 0:
+        cause = " A line-number prefix was copied into old_string."
+        return _describe(text, old, text.count("\n", 0, at), cause)
+    for name, alike in _DIFFERENCES:
+        wanted, changed = alike(old), alike(text)
+        if wanted.strip() and (at := changed.find(wanted)) >= 0:
             return _describe(text, old, changed.count("\n", 0, at), f" It differs in {name}.")
     return _nearest(text, old)
 
