@@ -84,7 +84,7 @@ def apply(text: str, splices: list[Splice]) -> str:
 def _with_endings(new: str, text: str, start: int, end: int) -> str:
     """Line by line the endings that were there, then the last of them, else those around.
 
-    Where a CR and an LF would meet by chance and become one ending, the CR or the LF is repeated.
+    Where a CR and an LF would meet by chance and become one ending, another one is taken.
     """
     *lines, rest = new.split("\n")
     if not lines:
@@ -96,10 +96,10 @@ def _with_endings(new: str, text: str, start: int, end: int) -> str:
         ending = available[min(index, len(available) - 1)]
         if ending == "\n" and not line and before.endswith("\r"):
             ending = "\r"
-        before = line + ending
-        parts.append(before)
+        before += line + ending
+        parts.append(line + ending)
     if not rest and before.endswith("\r") and text[end : end + 1] == "\n":
-        parts[-1] = parts[-1][:-1] + "\n"
+        parts[-1] = parts[-1][:-1] + ("\r\n" if before.endswith("\r\r") else "\n")
     return "".join((*parts, rest))
 
 

@@ -51,6 +51,8 @@ def no_match_hint(text: str, old: str) -> tuple[str, dict[str, Any]]:
 
 def _nearest(text: str, old: str) -> tuple[str, dict[str, Any]]:
     wanted = next((line for line in old.split("\n") if line.strip()), "")
+    if not wanted:
+        return "", {}
     lines = text.split("\n")[:_MOST_LINES]
     close = difflib.get_close_matches(wanted, lines, n=1, cutoff=0.6) if len(wanted) < 500 else []
     if not close:

@@ -1,0 +1,369 @@
+"""Links, aliases and special files: complaints from the field, on a real file system."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import Embedded, decision, details, kind, read, snapshot, write
+
+from pinfold_protocol.retention import RETENTION_KEY
+from pinfold_protocol.session import SessionResult
+
+
+class Bench:
+    """A project with memory, and a session of each profile."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.place = Embedded(base)
+        self.memory = self.place.memory
+        self.project = str(self.place.project)
+        self.main: SessionResult = self.place.open("main")
+        self.dream: SessionResult = self.place.open("dream")
+
+    def write(self, session: SessionResult, path: str, content: str = "x") -> dict[str, Any]:
+        return self.place.call(session, "write_file", file_path=path, content=content)
+
+    def read(self, session: SessionResult, path: str, **more: Any) -> dict[str, Any]:
+        return self.place.call(session, "read_file", file_path=path, **more)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_c061_dots_after_a_link_mean_what_the_kernel_means(bench: Bench) -> None:
+    write(f"{bench.memory}/pinned/rule.md", "curated")
+    os.makedirs(f"{bench.project}/src")
+    os.symlink(f"{bench.memory}/pinned", f"{bench.project}/src/p")
+    os.makedirs(f"{bench.memory}/team")
+    for path in (
+        f"{bench.project}/src/p/../pinned/rule.md",
+        f"{bench.memory}/team/../pinned/rule.md",
+    ):
+        assert decision(bench.write(bench.dream, path))["rule"] == "pinned"
+    os.makedirs(f"{bench.base}/out/dir")
+    os.symlink(f"{bench.base}/out/dir", f"{bench.memory}/link")
+    result = bench.write(bench.main, f"{bench.memory}/link/../real.md")
+    assert kind(result) is None and os.listdir(f"{bench.base}/out") == ["dir", "real.md"]
+    assert decision(result)["path"] == f"{bench.memory}/real.md"  # as text
+    assert decision(result)["resolvedPath"] == f"{bench.base}/out/real.md"
+
+
+@pytest.mark.parametrize(
+    "path", ["d/a/b/c.txt", "d/x/y/z.txt", "d/a.txt", "dangling/x.txt", "dangling"]
+)
+def test_c063_c064_nothing_is_made_on_the_way_to_a_denial(bench: Bench, path: str) -> None:
+    os.makedirs(f"{bench.base}/outside")
+    os.symlink(f"{bench.base}/outside", f"{bench.memory}/d")
+    os.symlink(f"{bench.base}/outside/gone", f"{bench.memory}/dangling")
+    before = snapshot(bench.base)
+    assert decision(bench.write(bench.dream, f"{bench.memory}/{path}"))["rule"] == "outside-memory"
+    assert snapshot(bench.base) == before
+
+
+def test_c065_loops_are_told(bench: Bench) -> None:
+    os.symlink("b", f"{bench.project}/a")
+    os.symlink("a", f"{bench.project}/b")
+    for result in (
+        bench.read(bench.main, "a"),
+        bench.write(bench.main, "a"),
+        bench.write(bench.main, "a/x"),
+    ):
+        assert kind(result) == "invalid-path" and "loop" in result["content"][0]["text"]
+    chain = "end"
+    for index in range(45):
+        os.symlink(chain, f"{bench.project}/c{index}")
+        chain = f"c{index}"
+    assert kind(bench.write(bench.main, "c39")) is None  # forty links
+    assert kind(bench.write(bench.main, "c40")) == "invalid-path"
+
+
+def test_c066_a_link_stays_a_link(bench: Bench) -> None:
+    write(f"{bench.project}/d/real.md", "old")
+    os.chmod(f"{bench.project}/d/real.md", 0o640)
+    os.symlink("d/real.md", f"{bench.project}/link.md")
+    result = bench.place.call(
+        bench.main, "edit", file_path="link.md", old_string="old", new_string="new"
+    )
+    assert kind(result) is None and details(result)["path"].endswith("/d/real.md")
+    assert os.readlink(f"{bench.project}/link.md") == "d/real.md"
+    assert read(f"{bench.project}/d/real.md") == b"new"
+    assert os.stat(f"{bench.project}/d/real.md").st_mode & 0o7777 == 0o640
+
+
+def test_a_dangling_link_creates_what_it_names(bench: Bench) -> None:
+    os.symlink("later/new.md", f"{bench.project}/link.md")
+    assert kind(bench.write(bench.main, "link.md")) is None
+    assert read(f"{bench.project}/later/new.md") == b"x" and os.path.islink(
+        f"{bench.project}/link.md"
+    )
+
+
+def test_c069_children_of_a_linked_directory(bench: Bench) -> None:
+    write(f"{bench.project}/real/a", "x")
+    os.symlink(f"{bench.project}/real", f"{bench.project}/l")
+    result = bench.read(bench.main, "l/a")
+    assert result["content"][0]["text"] == "x"
+    assert details(result)["path"] == f"{bench.project}/real/a"
+    listing = bench.place.explain(bench.main, "list_directory", path="l")
+    assert listing["resolvedPath"] == f"{bench.project}/real"
+
+
+def test_c074_a_planted_link_leaks_nothing_into_memory_reads(bench: Bench) -> None:
+    os.symlink("/etc/hostname", f"{bench.memory}/leak.md")
+    remember = bench.place.open("remember")
+    assert decision(bench.read(remember, f"{bench.memory}/leak.md"))["rule"] == "outside-memory"
+    allowed = bench.read(bench.dream, f"{bench.memory}/leak.md")
+    assert kind(allowed) is None and RETENTION_KEY not in allowed["_meta"]
+    denied = bench.place.call(bench.dream, "read_memory", file_path=f"{bench.memory}/leak.md")
+    assert kind(denied) == "denied" and decision(denied)["rule"] == "outside-memory"
+
+
+def test_c076_memory_that_is_reached_by_a_link(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    os.symlink(tmp_path / "data", tmp_path / "memory")
+    bench = Bench(tmp_path)
+    real = bench.memory.replace(f"{tmp_path}/memory", f"{tmp_path}/data")
+    write(f"{real}/pinned/p.md", "curated")
+    write(f"{real}/t.md", "topic")
+    for root in (bench.memory, real):
+        assert (
+            bench.read(bench.dream, f"{root}/t.md")["_meta"][RETENTION_KEY]["path"]
+            == f"{real}/t.md"
+        )
+        assert decision(bench.write(bench.dream, f"{root}/pinned/p.md"))["rule"] == "pinned"
+        assert kind(bench.write(bench.dream, f"{root}/t.md", root)) is None
+
+
+def test_pinned_that_is_a_link_protects_name_and_target(bench: Bench) -> None:
+    outside = f"{bench.base}/elsewhere"
+    os.symlink(outside, f"{bench.memory}/pinned")  # its target is not there yet
+    for path in (
+        f"{bench.memory}/pinned/a.md",
+        f"{bench.memory}/pinned",
+        f"{outside}/a.md",
+        outside,
+    ):
+        protecting = bench.place.open("main", scope={"protectPinned": True})
+        assert decision(bench.write(protecting, path))["rule"] == "pinned", path
+    write(f"{outside}/a.md", "curated")
+    result = bench.read(bench.dream, f"{bench.memory}/pinned/a.md")
+    assert RETENTION_KEY not in result["_meta"]  # its real path is in no root
+
+
+def test_a_file_called_pinned_is_protected_too(bench: Bench) -> None:
+    write(f"{bench.memory}/pinned", "curated")
+    os.link(f"{bench.memory}/pinned", f"{bench.memory}/twin.md")
+    os.symlink("pinned", f"{bench.memory}/alias.md")
+    for name in ("pinned", "twin.md", "alias.md", "pinned/below.md"):
+        assert kind(bench.write(bench.dream, f"{bench.memory}/{name}")) == "denied"
+    assert read(f"{bench.memory}/pinned") == b"curated"
+
+
+def test_c094_c095_names_that_fold_are_reserved_inside_of_memory_only(bench: Bench) -> None:
+    write(f"{bench.project}/docs/Pinned/a.md", "x")
+    assert kind(bench.write(bench.main, "docs/Pinned/a.md", "y")) is None
+    write(f"{bench.memory}/pinned/r\u00e8gle.md", "curated")
+    assert kind(bench.write(bench.dream, f"{bench.memory}/pinned/re\u0300gle.md")) == "denied"
+
+
+def test_c096_c097_near_names_are_listed_and_exact_ones_win(bench: Bench) -> None:
+    write(f"{bench.project}/Shot 10.00\u202fAM.png.txt", "x")
+    result = bench.read(bench.main, "Shot 10.00 AM.png.txt")
+    assert kind(result) == "not-found"
+    assert details(result)["error"]["near"] == ["Shot 10.00\u202fAM.png.txt"]
+    write(f"{bench.project}/a b.txt", "blank")
+    write(f"{bench.project}/a\u00a0b.txt", "nbsp")
+    assert bench.read(bench.main, "a b.txt")["content"][0]["text"] == "blank"
+    assert bench.read(bench.main, "a\u00a0b.txt")["content"][0]["text"] == "nbsp"
+    assert kind(bench.write(bench.main, "A B.txt")) is None  # a write is never tolerant
+    assert read(f"{bench.project}/a b.txt") == b"blank"
+
+
+@pytest.mark.parametrize("mode", ["deny", "ignore"])
+def test_hard_links_into_pinned(bench: Bench, mode: str) -> None:
+    pinned = write(f"{bench.memory}/pinned/deep/er/p.md", "curated")
+    os.makedirs(f"{bench.memory}/project")
+    twin = f"{bench.memory}/project/h.md"
+    os.link(pinned, twin)
+    session = bench.place.open("dream", scope={"hardLinks": mode})
+    result = bench.write(session, twin, "changed")
+    assert read(pinned) == b"curated"
+    if mode == "deny":
+        assert decision(result)["match"] == "hard-link"
+    else:  # the alias becomes a file of its own
+        assert kind(result) is None and details(result)["otherLinks"] == 1
+        assert read(twin) == b"changed"
+
+
+def test_hard_links_elsewhere_are_ordinary(bench: Bench) -> None:
+    write(f"{bench.memory}/pinned/p.md", "curated")
+    write(f"{bench.memory}/a.md", "x")
+    os.link(f"{bench.memory}/a.md", f"{bench.memory}/b.md")
+    result = bench.write(bench.dream, f"{bench.memory}/a.md", "y")
+    assert kind(result) is None and details(result)["otherLinks"] == 1
+    assert read(f"{bench.memory}/b.md") == b"x"  # keeps the old bytes
+
+
+def test_c103_a_pinned_set_that_cannot_be_listed_counts_as_pinned(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(f"{bench.memory}/pinned/p.md", "curated")
+    write(f"{bench.memory}/a.md", "x")
+    os.link(f"{bench.memory}/a.md", f"{bench.memory}/b.md")
+
+    def refuse(*_: object) -> bool:
+        raise PermissionError
+
+    monkeypatch.setattr("pinfold.memory.roots.holds_file", refuse)
+    assert decision(bench.write(bench.dream, f"{bench.memory}/a.md"))["match"] == "hard-link"
+
+
+@pytest.mark.parametrize("what", ["directory", "fifo", "socket", "device"])
+def test_c150_special_files_are_refused_without_being_opened(bench: Bench, what: str) -> None:
+    path = f"{bench.project}/special"
+    if what == "directory":
+        os.mkdir(path)
+    elif what == "fifo":
+        os.mkfifo(path)
+    elif what == "socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            cwd = os.getcwd()
+            os.chdir(bench.project)
+            server.bind("special")
+            os.chdir(cwd)
+    else:
+        path = "/dev/zero"
+    expected = "is-directory" if what == "directory" else "not-a-regular-file"
+    assert kind(bench.read(bench.main, path)) == expected
+    assert kind(bench.write(bench.main, path)) == expected
+    assert (
+        kind(bench.place.call(bench.main, "edit", file_path=path, old_string="a", new_string="b"))
+        == expected
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["/dev/stdin", "/proc/self/fd/0", "/dev/fd/1", "/proc/self/fd/999"]
+)
+def test_c150_streams_of_the_process_are_never_read(bench: Bench, path: str) -> None:
+    assert kind(bench.read(bench.main, path)) in ("not-a-regular-file", "not-found")
+
+
+@pytest.mark.parametrize(
+    ("path", "tool", "error"),
+    [
+        ("new/", "write_file", "is-directory"),
+        ("new/.", "write_file", "is-directory"),
+        ("f.txt/", "write_file", "not-found"),
+        ("f.txt/", "read_file", "not-found"),
+        ("f.txt/x", "write_file", "not-found"),
+        ("f.txt/..", "read_file", "not-found"),
+        ("none/../f.txt", "write_file", "not-found"),
+        ("none/../f.txt", "read_file", "not-found"),
+        ("d/", "write_file", "is-directory"),
+        (".", "read_file", "is-directory"),
+        ("/", "write_file", "is-directory"),
+        ("..", "write_file", "is-directory"),
+    ],
+)
+def test_paths_mean_what_the_kernel_says(bench: Bench, path: str, tool: str, error: str) -> None:
+    write(f"{bench.project}/f.txt", "x")
+    os.mkdir(f"{bench.project}/d")
+    more = {"content": "y"} if tool == "write_file" else {}
+    before = snapshot(bench.project)
+    assert kind(bench.place.call(bench.main, tool, file_path=path, **more)) == error
+    assert snapshot(bench.project) == before
+
+
+def test_odd_names_are_ordinary_names(bench: Bench) -> None:
+    """Backslashes, reserved names of other systems, quotes, newlines: POSIX takes them all."""
+    for name in (
+        "a\\b",
+        "nul",
+        "CON.txt",
+        "a:b",
+        "a\nb",
+        "a'\"b",
+        "$HOME",
+        "*",
+        "-rf",
+        "~x",
+        " x ",
+        "é\u0301",
+    ):
+        assert kind(bench.write(bench.main, name, name)) is None
+        assert read(f"{bench.project}/{name}") == name.encode()
+        assert bench.read(bench.main, name)["content"][0]["text"] == name
+    home = f"{bench.base}/home"
+    os.mkdir(home)
+    assert kind(bench.write(bench.main, "~/x.txt")) is None and os.listdir(home) == ["x.txt"]
+
+
+def test_names_that_are_no_utf_8_can_be_reached_by_a_link(bench: Bench) -> None:
+    raw = os.fsencode(bench.project) + b"/\xff.txt"
+    write(os.fsdecode(raw), "x")
+    os.symlink(b"\xff.txt", os.fsencode(f"{bench.project}/l"))
+    result = bench.read(bench.main, "l")
+    assert result["content"][0]["text"] == "x" and details(result)["path"].endswith("\udcff.txt")
+    assert kind(bench.write(bench.main, "l", "y")) is None and read(os.fsdecode(raw)) == b"y"
+
+
+def test_every_read_tool_gets_the_same_decision(bench: Bench) -> None:
+    remember = bench.place.open("remember")
+    secret = write(f"{bench.project}/secret.txt", "x")
+    found = [
+        decision(bench.read(remember, secret)),
+        decision(bench.read(remember, secret, offset=1, limit=1)),
+        bench.place.explain(remember, "read_file", file_path=secret),
+        bench.place.explain(remember, "grep_search", path=secret),
+    ]
+    assert {(each["decision"], each["rule"]) for each in found} == {("deny", "outside-memory")}
+    missing = bench.read(remember, f"{bench.project}/none")
+    assert kind(missing) == "denied"  # confined first, then not found
+
+
+def test_a_long_line_can_be_read_by_following_the_notes(bench: Bench) -> None:
+    text = "é" * 300_000 + "\nlast\n"
+    write(f"{bench.project}/long.txt", text)
+    parts, position = [], {"offset": 0, "column": 0}
+    for _ in range(10):
+        result = bench.read(bench.main, "long.txt", **position)
+        parts.append(result["content"][0]["text"])
+        found = details(result)
+        if not found["truncated"]:
+            break
+        assert f"offset={found['nextOffset']}" in result["content"][1]["text"]
+        position = {"offset": found["nextOffset"], "column": found["nextColumn"]}
+    assert "".join(parts) == text and len(parts) > 2
+
+
+def test_limits_of_reading(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    write(f"{bench.project}/f.txt", "".join(f"{n}\n" for n in range(3000)))
+    result = bench.read(bench.main, "f.txt")
+    found = details(result)
+    assert (found["startLine"], found["endLine"], found["totalLines"]) == (0, 2000, 3000)
+    assert (found["truncated"], found["nextOffset"], found["nextColumn"]) == (True, 2000, 0)
+    past = bench.read(bench.main, "f.txt", offset=3000)
+    assert past["content"][0]["text"] == "" and "past the end" in past["content"][1]["text"]
+    part = bench.read(bench.main, "f.txt", offset=1, limit=2)
+    assert part["content"] == [{"type": "text", "text": "1\n2\n"}]
+    assert details(part)["truncated"] is False and details(part)["nextOffset"] == 3
+    memory = write(f"{bench.memory}/m.md", "1\n2\n")
+    tag = bench.read(bench.main, memory, limit=1)["_meta"][RETENTION_KEY]
+    assert tag["complete"] is False
+    assert bench.read(bench.main, memory)["_meta"][RETENTION_KEY]["complete"] is True
+
+
+def test_files_over_the_limit_are_refused_before_they_are_read(bench: Bench) -> None:
+    with open(f"{bench.project}/sparse", "wb") as file:
+        file.truncate(3 << 30)
+    assert kind(bench.read(bench.main, "sparse")) == "too-large"
+    assert kind(bench.write(bench.main, "sparse")) == "too-large"
+    edit = bench.place.call(bench.main, "edit", file_path="sparse", old_string="a", new_string="b")
+    assert kind(edit) == "too-large"
