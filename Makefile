@@ -1,0 +1,56 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+NODE_PEERS := tests/clients/node/node_modules
+
+.PHONY: help demo test check test-clients test-slow schema bench clean
+
+help: ## Show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.runtime ## See it work, in a temporary directory
+	@$(BIN)/pinfold demo
+
+test: $(VENV)/.dev ## Run the tests (under two minutes)
+	$(BIN)/python -m pytest -q
+
+check: $(VENV)/.dev ## Formatter, linter, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test-clients: $(VENV)/.dev $(NODE_PEERS) ## Tests with clients that others wrote (Node)
+	$(BIN)/python -m pytest -q -m client
+
+test-slow: $(VENV)/.dev ## The long tests: races and drawn layouts in earnest
+	$(BIN)/python -m pytest -q -m slow
+
+schema: $(VENV)/.dev ## Write protocol/schema.json from the types
+	$(BIN)/python -m pinfold_protocol.schema > protocol/schema.json
+
+bench: $(VENV)/.runtime ## Start and latency against a bare loop, as ratios
+	$(BIN)/python benchmarks/startup_and_reads.py
+
+clean: ## Remove what make made
+	rm -rf $(VENV) $(NODE_PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pinfold needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.runtime
+
+# Node itself comes from the system; where it is missing, Debian's packages bring it.
+$(NODE_PEERS): tests/clients/node/package.json
+	@command -v npm >/dev/null || { apt-get update -q && apt-get install -y -q nodejs npm; }
+	cd tests/clients/node && npm install --no-package-lock --no-audit --no-fund --loglevel=error
+	@touch $@

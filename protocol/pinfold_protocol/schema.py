@@ -1,0 +1,127 @@
+"""The contract for programs: JSON Schema made from the types. `python -m pinfold_protocol.schema`.
+
+`protocol/schema.json` is its output, and a test keeps it in step.
+"""
+
+import json
+import sys
+import types
+import typing
+from typing import Any, Literal, get_args, get_origin
+
+import attrs
+
+from pinfold_protocol import PROTOCOL_VERSION, tools
+from pinfold_protocol.convert import wire_name
+from pinfold_protocol.errors import TOOL_ERROR_KINDS
+from pinfold_protocol.methods import METHODS
+from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
+from pinfold_protocol.session import ConnectionOptions
+
+Json = dict[str, Any]
+_PLAIN: dict[Any, Json] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+}
+_TOOL_ARGUMENTS = {
+    "read_file": tools.ReadFileArguments,
+    "read_memory": tools.ReadFileArguments,
+    "write_file": tools.WriteFileArguments,
+    "edit": tools.EditArguments,
+}
+_TOOL_DETAILS = {
+    "read_file": tools.ReadDetails,
+    "read_memory": tools.ReadDetails,
+    "write_file": tools.WriteDetails,
+    "edit": tools.EditDetails,
+}
+
+
+class _Definitions:
+    """Schemas of classes, collected by name while they are referred to."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Json] = {}
+
+    def of(self, wanted: Any) -> Json:
+        """The schema of any type that the contract uses."""
+        if wanted in _PLAIN:
+            return dict(_PLAIN[wanted])
+        if wanted is Any:
+            return {}
+        origin, arguments = get_origin(wanted), get_args(wanted)
+        if origin is Literal:
+            return {"enum": list(arguments)}
+        if origin is list:
+            return {"type": "array", "items": self.of(arguments[0])}
+        if origin is dict:
+            return {"type": "object"}
+        if origin in (types.UnionType, typing.Union):
+            return {"anyOf": [self.of(each) for each in arguments]}
+        return self._reference(wanted)
+
+    def _reference(self, cls: type[Any]) -> Json:
+        if cls.__name__ not in self.found:
+            self.found[cls.__name__] = {}  # types may refer to one another
+            self.found[cls.__name__] = self._class(cls)
+        return {"$ref": f"#/$defs/{cls.__name__}"}
+
+    def _class(self, cls: type[Any]) -> Json:
+        hints = typing.get_type_hints(cls)
+        properties: Json = {}
+        required: list[str] = []
+        for field in attrs.fields(cls):
+            if field.metadata.get("wire") is False or field.metadata.get("unsupported"):
+                continue
+            name = wire_name(cls, field)
+            properties[name] = self.of(hints[field.name])
+            if field.default is attrs.NOTHING:
+                required.append(name)
+        return {
+            "description": " ".join((cls.__doc__ or "").split()),
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
+
+
+def schema() -> Json:
+    """The whole contract. `methods` maps each name to the schemas of its params and its result."""
+    definitions = _Definitions()
+    methods = {
+        name: {
+            "direction": method.direction,
+            "params": definitions.of(method.params),
+            "result": definitions.of(method.result),
+        }
+        for name, method in METHODS.items()
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The pinfold wire contract",
+        "protocolVersion": PROTOCOL_VERSION,
+        "methods": methods,
+        "initializationOptions": {"pinfold": definitions.of(ConnectionOptions)},
+        "tools": {
+            name: {
+                "arguments": definitions.of(_TOOL_ARGUMENTS[name]),
+                "details": definitions.of(_TOOL_DETAILS[name]),
+            }
+            for name in _TOOL_ARGUMENTS
+        },
+        "errorDetails": definitions.of(tools.ErrorDetails) | {"kinds": list(TOOL_ERROR_KINDS)},
+        "meta": {RETENTION_KEY: definitions.of(RetentionTag)},
+        "$defs": dict(sorted(definitions.found.items())),
+    }
+
+
+def text() -> str:
+    """The file's content."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())
