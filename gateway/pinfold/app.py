@@ -10,7 +10,7 @@ import secrets
 import threading
 import urllib.parse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import attrs
@@ -22,14 +22,14 @@ from pinfold.memory.layouts import Surroundings
 from pinfold.memory.prompts import prompt_rules
 from pinfold.memory.retention import tag_for
 from pinfold.memory.roots import Look, configured_roots, find_git_root, report
-from pinfold.paths.errors import ChangedUnderfoot
+from pinfold.paths.errors import ChangedUnderfoot, reraise
 from pinfold.paths.literal import expand, home_directory
 from pinfold.paths.near import near_names
 from pinfold.paths.opened import Opened, check
 from pinfold.paths.volume import Volumes
 from pinfold.paths.walk import glance, walk
 from pinfold.policy.decide import decide
-from pinfold.policy.facts import Call, Facts
+from pinfold.policy.facts import Call, Facts, RootFacts
 from pinfold.policy.names import collapse
 from pinfold.policy.pinned import find_pinned
 from pinfold.session import Session, Sessions, merge
@@ -43,6 +43,7 @@ from pinfold_protocol.session import (
     ConnectionOptions,
     Limits,
     MemoryOptions,
+    Root,
     SessionCloseResult,
     SessionConfigureParams,
     SessionOpenParams,
@@ -223,10 +224,15 @@ class Gateway:
             session_id=session.session_id,
             profile=session.profile,
             scope=session.scope,
-            roots=report(session.roots, session.scope),
+            roots=report(session.roots, session.scope, self._volumes),
             tools=list(TOOLS),
             prompt_rules=prompt_rules(session.profile, session.scope),
         )
+
+    def roots(self, session_id: str) -> list[Root]:
+        """`memory/roots`. Raises RpcError for an unknown session."""
+        session = self.sessions.get(session_id)
+        return report(session.roots, session.scope, self._volumes)
 
     def _memory(self, given: MemoryOptions | None) -> MemoryOptions:
         if given is None:
@@ -239,12 +245,7 @@ class Gateway:
         return Surroundings(project, git_root, self._env, self._home, self._cwd)
 
     def _project_root(self, raw: str) -> str:
-        path = raw
-        if raw.startswith("file:"):
-            uri = urllib.parse.urlsplit(raw)
-            if uri.netloc not in ("", "localhost") or uri.query or uri.fragment:
-                raise invalid_params("projectRoot", "must be a file: URI of this machine")
-            path = urllib.parse.unquote(uri.path, errors="strict")
+        path = _from_uri(raw) if raw.startswith("file:") else raw
         if not path.startswith("/"):
             raise invalid_params("projectRoot", "must be an absolute path or a file: URI")
         try:
@@ -314,12 +315,17 @@ class Gateway:
         scope = effective.scope
         changing = call.action == "change"
         trust = scope.confine_writes if changing else scope.confine_reads
-        opening = walk(path) if changing else glance(path, cached=cached)
-        with opening as opened, Look(session.roots, scope, trust=trust, cached=cached) as look:
-            roots = look.whole() if changing else look.names_only()
-            facts = Facts(opened.as_target(), roots)
-            if changing:
-                facts = look.add_links_and_aliases(facts, opened, self._volumes)
+        with ExitStack() as held:
+            try:
+                opened = held.enter_context(walk(path) if changing else glance(path, cached=cached))
+                look = held.enter_context(
+                    Look(session.roots, scope, self._volumes, trust=trust, cached=cached)
+                )
+                facts = Facts(opened.as_target(), look.whole() if changing else look.names_only())
+                if changing:
+                    facts = look.add_links_and_aliases(facts, opened)
+            except OSError as error:  # what cannot be looked at is not changed
+                reraise(error, str(error.filename or path))
             yield _Decided(opened, facts, decide(call, facts, effective), look)
 
     def _read(self, request: _Request) -> _Answer:
@@ -337,8 +343,11 @@ class Gateway:
                 return _Answer(decision, error=_with_near_names(error, decided.opened))
             tag = None
             if decision.root is not None:
-                roots = decided.look.whole()
-                tag = tag_for(decided.opened, decision.root, roots, outcome.details)  # type: ignore[arg-type]
+                roots = _whole(decided)
+                sha256 = getattr(outcome.details, "sha256", None)
+                tag = tag_for(
+                    decided.opened, decision.root, roots, sha256, complete=outcome.complete
+                )
             if session.effective is not decided_under:
                 again = decide(request.call, decided.facts, session.effective)
                 if again.decision != "allow":
@@ -405,6 +414,27 @@ class Gateway:
             if session.closed:
                 raise Cancelled
             yield
+
+
+def _whole(decided: _Decided) -> tuple[RootFacts, ...]:
+    """With the reserved directories, for the tag; one that cannot be looked at is not told."""
+    try:
+        return decided.look.whole()
+    except OSError:
+        return decided.facts.roots
+
+
+def _from_uri(raw: str) -> str:
+    """The path of a `file:` URI of this machine. Raises RpcError (-32602)."""
+    problem = "must be a file: URI of this machine"
+    try:
+        uri = urllib.parse.urlsplit(raw)
+        path = urllib.parse.unquote(uri.path, errors="strict")
+    except ValueError:
+        raise invalid_params("projectRoot", problem) from None
+    if uri.netloc not in ("", "localhost") or uri.query or uri.fragment:
+        raise invalid_params("projectRoot", problem)
+    return path
 
 
 def _session_id(given: str | None) -> str:

@@ -6,7 +6,9 @@ more (POLICY.md, "What is decided is what is touched").
 """
 
 import errno
+import fcntl
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable
@@ -27,9 +29,12 @@ TEMPORARY = (b".pinfold-", b".tmp")
 CACHED_BYTES = 256 * 1024
 """Up to which size a file may be read in place, without a thread of its own."""
 
+_LEAST_READ = 64 * 1024
+
 Seam = Callable[[str], None]
 _NOT_HERE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
 # What O_TMPFILE answers on a file system that does not have it.
+_NO_LINKS = _NOT_HERE | {errno.EPERM, errno.EMLINK}
 _NO_NAMELESS = _NOT_HERE | {errno.EISDIR, errno.ENOENT}
 
 
@@ -56,6 +61,7 @@ class LocalBackend:
     def __init__(self, seam: Seam = _no_seam) -> None:
         self._locks = DirectoryLocks()
         self._seam = seam
+        self._exchanging: dict[int, bool] = {}
 
     def read(self, path: CheckedPath, max_bytes: int, *, cached: bool = False) -> bytes:
         """The content of the very file that was decided on (see Backend)."""
@@ -81,21 +87,26 @@ class LocalBackend:
 
     def replace(self, path: CheckedPath, data: bytes) -> None:
         """Replace or create the file (see Backend)."""
-        opened = path.opened
-        if opened.problem is not None:
-            raise from_errno(opened.problem, opened.literal)
-        if opened.directory_wanted:
-            raise ToolError("is-directory", f"{opened.literal}: the path names a directory")
-        if opened.status is not None:
-            require_regular(opened, opened.literal)
-            assert opened.target is not None
-            if not platform.writable(opened.target):
-                raise ToolError("permission", f"{opened.literal}: the file is not writable")
+        require_replaceable(path.opened)
         try:
             with ExitStack() as cleanup:
-                _Replacement(path, self._locks, self._seam, cleanup).run(data)
+                _Replacement(path, self._locks, self._exchanging, self._seam, cleanup).run(data)
         except OSError as error:
-            reraise(error, opened.literal)
+            reraise(error, path.opened.literal)
+
+
+def require_replaceable(opened: Opened) -> None:
+    """Raise ToolError unless a file may be made of the target, or replaced there."""
+    name = opened.literal
+    if opened.problem is not None:
+        raise from_errno(opened.problem, name)
+    if opened.directory_wanted:
+        raise ToolError("is-directory", f"{name}: the path names a directory")
+    if opened.status is not None:
+        require_regular(opened, name)
+        assert opened.target is not None
+        if not platform.writable(opened.target):
+            raise ToolError("permission", f"{name}: the file is not writable")
 
 
 def too_large(path: str, size: int, most: int) -> ToolError:
@@ -109,7 +120,7 @@ def _read_all(descriptor: int, size: int, max_bytes: int, path: str) -> bytes:
     """Up to the end, whatever `size` said; ToolError if that is over the limit."""
     chunks: list[bytes] = []
     total = 0
-    while chunk := os.read(descriptor, max(size - total, 0) + 1):
+    while chunk := os.read(descriptor, max(size - total + 1, _LEAST_READ)):
         total += len(chunk)
         if total > max_bytes:
             raise too_large(path, total, max_bytes)
@@ -130,9 +141,15 @@ class _Replacement:
     """One file being replaced: its descriptors are given back by `cleanup`, whatever happens."""
 
     def __init__(
-        self, path: CheckedPath, locks: DirectoryLocks, seam: Seam, cleanup: ExitStack
+        self,
+        path: CheckedPath,
+        locks: DirectoryLocks,
+        exchanging: dict[int, bool],
+        seam: Seam,
+        cleanup: ExitStack,
     ) -> None:
         self._path = path
+        self._exchanging = exchanging
         self._opened = path.opened
         self._locks = locks
         self._seam = seam
@@ -152,13 +169,14 @@ class _Replacement:
             self._fill(nameless, data)
         self._seam("written")
         with self._locks.hold(directory, self._opened.literal):
-            self._remove_left_over(directory)
-            descriptor = self._open_temporary(directory) if nameless is None else nameless
-            if nameless is None:
-                self._fill(descriptor, data)
             try:
+                descriptor = nameless
+                if descriptor is None:
+                    descriptor = self._open_temporary(directory)
+                    self._fill(descriptor, data)
                 with self._path.publishing():
                     self._seam("decided")
+                    self._remove_left_over(directory)
                     self._publish(descriptor, nameless is not None, directory)
             finally:
                 self._drop_temporary(directory)
@@ -179,6 +197,8 @@ class _Replacement:
             raise
 
     def _open_temporary(self, directory: int) -> int:
+        if platform.name_of(directory) != self._expected:
+            raise ChangedUnderfoot(self._opened.literal)
         self._temporary = _temporary_name()
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         return self._hold(os.open(self._temporary, flags, self._mode, dir_fd=directory))
@@ -198,7 +218,7 @@ class _Replacement:
     def _remove_left_over(self, directory: int) -> None:
         """What a killed writer left: whoever holds the lock knows that nobody is using it."""
         if self._path.sweep and self._locks.first_time(directory):
-            remove_left_over(directory)
+            remove_left_over(directory, self._temporary)
 
     def _publish(self, descriptor: int, nameless: bool, directory: int) -> None:
         if self._opened.status is None:
@@ -215,13 +235,11 @@ class _Replacement:
                 made.append(self._make_directory(where, encode(parent)))
                 where = made[-1].handle
             self._seam("parents")
-            if nameless:
-                platform.link_nameless(descriptor, where, name)
-            else:
-                assert self._temporary is not None
-                os.link(self._temporary, name, src_dir_fd=directory, dst_dir_fd=where)
+            self._name_new_file(descriptor, nameless, directory, where, name)
             self._seam("linked")
-            self._require_in_place(directory, made, undo=lambda: os.unlink(name, dir_fd=where))
+            if not self._in_place(directory, made):
+                _take_away(where, name, identity(os.fstat(descriptor)))
+                raise ChangedUnderfoot(self._opened.literal)
         except FileExistsError as error:
             _remove_made(made)
             raise ChangedUnderfoot(self._opened.literal) from error
@@ -231,53 +249,99 @@ class _Replacement:
         for each in made:
             _sync_directory(each.handle)
 
+    def _name_new_file(
+        self, descriptor: int, nameless: bool, directory: int, where: int, name: bytes
+    ) -> None:
+        """Exclusively: FileExistsError if the name is taken."""
+        if nameless:
+            platform.link_nameless(descriptor, where, name)
+            return
+        temporary = self._temporary
+        assert temporary is not None
+        try:
+            os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=where)
+            return
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+        try:
+            platform.rename_new(directory, temporary, where, name)
+        except OSError as error:
+            if error.errno not in _NOT_HERE:
+                raise
+            if _identity_at(where, name) is not None:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=where)
+        self._temporary = None
+
     def _make_directory(self, parent: int, name: bytes) -> _Made:
         os.mkdir(name, 0o777, dir_fd=parent)
         try:
-            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-            return _Made(parent, name, self._hold(os.open(name, flags, dir_fd=parent)))
+            return _Made(parent, name, self._hold(platform.open_made(parent, name)))
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
+            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EXDEV):
                 raise ChangedUnderfoot(self._opened.literal) from error
             raise
 
-    def _require_in_place(
-        self, directory: int, made: list[_Made], undo: Callable[[], None]
-    ) -> None:
-        """The kernel's names must still be the decided ones; else take it back."""
+    def _in_place(self, directory: int, made: list[_Made]) -> bool:
+        """Whether the kernel's names still are the decided ones."""
         expected = self._expected
         places = [(directory, expected)]
         for each in made:
             expected = expected.rstrip(b"/") + b"/" + each.name
             places.append((each.handle, expected))
-        if any(platform.name_of(descriptor) != name for descriptor, name in places):
-            undo()
-            raise ChangedUnderfoot(self._opened.literal)
+        return all(platform.name_of(descriptor) == name for descriptor, name in places)
 
     def _exchange(self, descriptor: int, nameless: bool, directory: int) -> None:
         name = encode(self._opened.name)
         if nameless:
             self._temporary = _temporary_name()
             platform.link_nameless(descriptor, directory, self._temporary)
+        if not self._can_exchange(descriptor, directory):
+            self._rename(directory, name)
+            return
         temporary = self._temporary
         assert temporary is not None
         try:
             platform.exchange(directory, temporary, name)
         except FileNotFoundError as error:
             raise ChangedUnderfoot(self._opened.literal) from error
-        except OSError as error:
-            if error.errno not in _NOT_HERE:
-                raise
-            self._rename(directory, temporary, name)
-            return
         self._seam("exchanged")
         in_place = platform.name_of(directory) == self._expected
         if not in_place or not self._is_decided(directory, temporary):
             self._take_back(descriptor, directory, temporary, name)
             raise ChangedUnderfoot(self._opened.literal)
 
-    def _rename(self, directory: int, temporary: bytes, name: bytes) -> None:
+    def _can_exchange(self, descriptor: int, directory: int) -> bool:
+        """Tried once for each device with two temporaries, since some volumes take the flag and
+        do a plain rename."""
+        device = os.fstat(directory).st_dev
+        if device not in self._exchanging:
+            self._exchanging[device] = self._try_exchange(descriptor, directory)
+        return self._exchanging[device]
+
+    def _try_exchange(self, descriptor: int, directory: int) -> bool:
+        temporary, probe = self._temporary, _temporary_name()
+        assert temporary is not None
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory))
+        try:
+            platform.exchange(directory, temporary, probe)
+        except OSError as error:
+            os.unlink(probe, dir_fd=directory)
+            if error.errno in _NOT_HERE:
+                return False
+            raise
+        self._temporary = probe  # exchanged or renamed: our bytes are there now
+        left = _identity_at(directory, temporary)
+        if left is None:
+            return False
+        os.unlink(temporary, dir_fd=directory)
+        return left != identity(os.fstat(descriptor))
+
+    def _rename(self, directory: int, name: bytes) -> None:
         """Where exchange is missing: the same checks, with a gap after them (docs/policy.md)."""
+        temporary = self._temporary
+        assert temporary is not None
         in_place = platform.name_of(directory) == self._expected
         if not in_place or not self._is_decided(directory, name):
             raise ChangedUnderfoot(self._opened.literal)
@@ -294,26 +358,35 @@ class _Replacement:
         return snapshot(found) == snapshot(self._opened.status)
 
     def _take_back(self, descriptor: int, directory: int, temporary: bytes, name: bytes) -> None:
-        """Exchange back until our own file is the one that was displaced."""
+        """Undo an exchange: what was displaced goes back, unless someone came after us.
+
+        Afterwards the temporary's name is nobody's, or holds what someone else has replaced.
+        """
         ours = identity(os.fstat(descriptor))
-        for _ in range(8):
-            try:
+        there = _identity_at(directory, name)
+        if there is None and not self._is_decided(directory, temporary):
+            self._restore(directory, temporary, name)
+        if there != ours:
+            return  # replaced or removed after us, and with us what we displaced
+        try:
+            platform.exchange(directory, temporary, name)
+            if _identity_at(directory, temporary) != ours:  # replaced between our look and now
                 platform.exchange(directory, temporary, name)
-            except FileNotFoundError:  # someone removed what we put there: theirs goes back
-                self._restore(directory, temporary, name)
-                return
-            if _identity_at(directory, temporary) == ours:
-                return
-        self._temporary = None  # somebody's file is at the temporary's name: it is not ours to drop
+        except FileNotFoundError:
+            return
 
     def _restore(self, directory: int, temporary: bytes, name: bytes) -> None:
-        self._temporary = None
+        """Somebody's new file was displaced, and ours moved away: theirs must not be lost."""
         try:
-            os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory,
-                    follow_symlinks=False)  # fmt: skip
-        except FileExistsError:
+            os.link(
+                temporary,
+                name,
+                src_dir_fd=directory,
+                dst_dir_fd=directory,
+                follow_symlinks=False,
+            )
+        except OSError:
             return
-        os.unlink(temporary, dir_fd=directory)
 
     def _drop_temporary(self, directory: int) -> None:
         if self._temporary is not None:
@@ -336,24 +409,37 @@ def _temporary_name() -> bytes:
 
 
 def _identity_at(directory: int, name: bytes) -> Identity | None:
-    return identity(os.stat(name, dir_fd=directory, follow_symlinks=False))
+    """None if nothing is there."""
+    try:
+        return identity(os.stat(name, dir_fd=directory, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+
+
+def _take_away(directory: int, name: bytes, ours: Identity | None) -> None:
+    """Remove a name that we made, if it still is our file: moved aside first, then looked at."""
+    aside = _temporary_name()
+    try:
+        os.rename(name, aside, src_dir_fd=directory, dst_dir_fd=directory)
+    except FileNotFoundError:
+        return
+    if _identity_at(directory, aside) != ours:
+        try:
+            platform.rename_new(directory, aside, directory, name)
+            return
+        except FileExistsError:
+            pass  # replaced once more: what we moved aside would be gone by now
+    os.unlink(aside, dir_fd=directory)
 
 
 def _remove_made(made: list[_Made]) -> None:
     """Remove directories that were made, innermost first; one that is not empty stays."""
     for each in reversed(made):
-        if _identity_or_none(each) == identity(os.fstat(each.handle)):
+        if _identity_at(each.parent, each.name) == identity(os.fstat(each.handle)):
             try:
                 os.rmdir(each.name, dir_fd=each.parent)
             except OSError:
                 return
-
-
-def _identity_or_none(made: _Made) -> Identity | None:
-    try:
-        return _identity_at(made.parent, made.name)
-    except OSError:
-        return None
 
 
 def _keep_attributes(source: int, status: os.stat_result, target: int, path: str) -> None:
@@ -371,7 +457,8 @@ def _keep_attributes(source: int, status: os.stat_result, target: int, path: str
     os.fchmod(target, stat.S_IMODE(status.st_mode) & 0o777)
 
 
-_KEPT = ("system.posix_acl_access", "security.selinux", "security.SMACK64")
+_ACL = "system.posix_acl_access"
+_KEPT = (_ACL, "security.selinux", "security.SMACK64")
 
 
 def _copy_extended_attributes(source: int, target: int) -> None:
@@ -380,6 +467,8 @@ def _copy_extended_attributes(source: int, target: int) -> None:
         attributes = os.listxattr(named)
     except OSError:
         return
+    if _ACL not in attributes and _attribute(target, _ACL) is not None:
+        os.removexattr(target, _ACL)  # what the directory's default gave to a new file
     for name in attributes:
         if name.startswith("user.") or name in _KEPT:
             try:
@@ -398,21 +487,33 @@ def _attribute(descriptor: int, name: str) -> bytes | None:
         return None
 
 
-def remove_left_over(directory: int) -> None:
-    """Remove temporaries of killed writers from a directory whose lock is held.
+_LEFT_OVER = re.compile(re.escape(TEMPORARY[0]) + rb"[0-9a-f]{16}" + re.escape(TEMPORARY[1]))
 
-    Only regular files with our name, our owner and one link.
+
+def remove_left_over(directory: int, mine: bytes | None) -> None:
+    """Remove temporaries of killed writers from a directory whose lock is held, but not `mine`.
+
+    Only regular files with our name pattern, our owner, one link and a free lock.
     """
-    first, last = TEMPORARY
     for name in os.listdir(directory):
         raw = os.fsencode(name)
-        middle = raw[len(first) : -len(last)]
-        if not (raw.startswith(first) and raw.endswith(last) and len(middle) == 16):
-            continue
-        try:
-            status = os.stat(raw, dir_fd=directory, follow_symlinks=False)
-            ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-            if ours and status.st_nlink == 1:
-                os.unlink(raw, dir_fd=directory)
-        except OSError:
-            continue
+        if _LEFT_OVER.fullmatch(raw) and raw != mine:
+            try:
+                _remove_one(directory, raw)
+            except OSError:
+                continue
+
+
+def _remove_one(directory: int, name: bytes) -> None:
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+    if not ours or status.st_nlink != 1:
+        return
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(name, flags, dir_fd=directory)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if snapshot(os.fstat(descriptor)) == snapshot(status):
+            os.unlink(name, dir_fd=directory)
+    finally:
+        os.close(descriptor)

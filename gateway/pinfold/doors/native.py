@@ -33,6 +33,7 @@ _BEHIND_BYTES = 1 << 20
 _SETTLE_SECONDS = 0.6
 _FLUSH_SECONDS = 0.3
 _DEFAULT_MAX_MESSAGE = 64 << 20
+_DESCRIPTORS = 16_384
 
 
 class Lane:
@@ -146,11 +147,9 @@ class Native:
         """`memory/roots`."""
 
         def report() -> Any:
-            from pinfold.memory.roots import report
             from pinfold_protocol.session import RootsResult
 
-            session = self.gateway.sessions.get(params.session_id)
-            return RootsResult(report(session.roots, session.scope))
+            return RootsResult(self.gateway.roots(params.session_id))
 
         return self._in_order(params.session_id, lambda: self._on_pool(report))
 
@@ -429,6 +428,19 @@ class Process:
         self._loop.call_later(1.0, self._poll_process, process)
 
 
+def _allow_descriptors() -> None:
+    """A call may hold a dozen descriptors, and many calls run at once."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):
+            pass
+
+
 def serve() -> int:
     """Serve on stdio until the host is done; the exit status.
 
@@ -439,5 +451,6 @@ def serve() -> int:
     async def main() -> int:
         return await Process(reading, writing).run()
 
+    _allow_descriptors()
     loop = asyncio.new_event_loop()
     return loop.run_until_complete(main())

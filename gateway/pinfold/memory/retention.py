@@ -9,22 +9,25 @@ from pinfold.policy.names import below, join, split
 from pinfold.policy.pinned import is_reserved
 from pinfold_protocol.decision import RootKind
 from pinfold_protocol.retention import RetentionTag
-from pinfold_protocol.tools import ReadDetails
 
 
 def tag_for(
-    opened: Opened, kind: RootKind | None, roots: tuple[RootFacts, ...], details: ReadDetails
+    opened: Opened,
+    kind: RootKind,
+    roots: tuple[RootFacts, ...],
+    sha256: str | None,
+    *,
+    complete: bool,
 ) -> RetentionTag | None:
-    """The tag for a successful read; None for an ordinary file, or one that moved meanwhile."""
-    if kind is None or opened.real is None or not opened.still_named():
+    """The tag for a successful read of managed memory; None if the file moved meanwhile."""
+    if opened.real is None or not opened.still_named():
         return None
-    whole = details.start_line == 0 and details.next_offset is None
     return RetentionTag(
         scope=kind,
         pinned=any(_pinned(opened.real, root) for root in roots),
-        complete=whole,
+        complete=complete,
         path=opened.real,
-        sha256=details.sha256,
+        sha256=sha256,
     )
 
 

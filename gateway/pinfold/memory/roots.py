@@ -4,6 +4,7 @@ Which paths is fixed when the session opens; what lies there is looked up for ea
 descriptors that stay open until the call ends.
 """
 
+import errno
 import os
 import stat
 from contextlib import ExitStack
@@ -15,7 +16,7 @@ import attrs
 from pinfold.memory.layouts import LAYOUTS, Surroundings
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.kernel import platform
-from pinfold.paths.literal import encode, expand
+from pinfold.paths.literal import decode, encode, expand
 from pinfold.paths.opened import Opened, identity
 from pinfold.paths.volume import Volumes, entries_of, holds_file
 from pinfold.paths.walk import glance, walk
@@ -24,6 +25,8 @@ from pinfold.policy.names import RESERVED, below, collapse
 from pinfold_protocol.decision import RootKind
 from pinfold_protocol.errors import ToolError, invalid_params
 from pinfold_protocol.session import MemoryOptions, Root, Scope
+
+_NOTHING_THERE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 @attrs.frozen
@@ -98,12 +101,19 @@ class Look:
     """
 
     def __init__(
-        self, roots: tuple[RootPath, ...], scope: Scope, *, trust: bool, cached: bool = False
+        self,
+        roots: tuple[RootPath, ...],
+        scope: Scope,
+        volumes: Volumes,
+        *,
+        trust: bool,
+        cached: bool = False,
     ) -> None:
         self._roots = roots
         self._scope = scope
         self._trust = trust
         self._cached = cached
+        self._volumes = volumes
         self._held = ExitStack()
         self._opened: dict[RootKind, Opened] = {}
 
@@ -123,7 +133,11 @@ class Look:
         return tuple(self._root(root) for root in self._roots)
 
     def whole(self) -> tuple[RootFacts, ...]:
-        """For a change: the reserved directories too, by name and by identity."""
+        """For a change: the reserved directories too, by name and by identity.
+
+        Raises OSError where something is protected and cannot be looked at for any reason but
+        that nothing is there.
+        """
         return tuple(
             attrs.evolve(self._root(root), reserved=self._reserved(root) if root.guarded else None)
             for root in self._roots
@@ -171,25 +185,50 @@ class Look:
 
     def _reserved(self, root: RootPath) -> Reserved:
         opened = self._open_root(root)
+        self._require_known(opened)
         literal = f"{root.path.rstrip('/')}/{RESERVED}"
         anchor, missing = _anchor(opened)
         places = [] if anchor is None else [Place(anchor, (*missing, RESERVED))]
-        if opened.target is None:
+        if opened.target is None or opened.status is None:
             return Reserved(literal, (), tuple(places))
+        folding = False
         try:
             handle = platform.open_entry(opened.target, encode(RESERVED))
-        except OSError:  # nothing there, or nobody may look: the names still hold
+            self._held.callback(os.close, handle)
+            folding = self._volumes.folds_names(opened.target, identity(opened.status))
+        except (FileNotFoundError, NotADirectoryError):
             return Reserved(literal, (), tuple(places))
-        self._held.callback(os.close, handle)
+        except OSError:
+            if self._scope.protect_pinned:
+                raise
+            return Reserved(literal, (), tuple(places))
         status = os.fstat(handle)
         if not stat.S_ISLNK(status.st_mode):
             places += _places(identity(status), ())
-            return Reserved(literal, (), tuple(places))
-        target = self._walk(literal)
-        places += _places(*_anchor(target))
-        return Reserved(literal, () if target.real is None else (target.real,), tuple(places))
+            return Reserved(literal, (), tuple(places), folding)
+        real, target = self._where_it_leads(opened.target, handle, literal)
+        return Reserved(literal, real, (*places, *target), folding)
 
-    def add_links_and_aliases(self, facts: Facts, opened: Opened, volumes: Volumes) -> Facts:
+    def _where_it_leads(
+        self, root: int, link: int, literal: str
+    ) -> tuple[tuple[str, ...], list[Place]]:
+        """The target of a `pinned` that is a link, there or not yet."""
+        target = self._walk(literal)
+        self._require_known(target)
+        if target.real is not None:
+            return (target.real,), _places(*_anchor(target))
+        # A loop, or `..` after what is missing: what it would mean as text is protected.
+        text = decode(platform.link_text(root, encode(RESERVED), link))
+        base = decode(platform.name_of(root))
+        return (collapse(text if text.startswith("/") else f"{base}/{text}"),), []
+
+    def _require_known(self, opened: Opened) -> None:
+        """A deny-list must not fail open: only what is not there may count as not there."""
+        if opened.problem not in _NOTHING_THERE and self._scope.protect_pinned:
+            number = opened.problem or errno.EIO
+            raise OSError(number, os.strerror(number), opened.literal)
+
+    def add_links_and_aliases(self, facts: Facts, opened: Opened) -> Facts:
         """For a change: hard links into a reserved directory, and first-level names that answer
         without being listed. An error while looking counts as pinned."""
         if not self._scope.protect_pinned:
@@ -198,7 +237,7 @@ class Look:
             alias
             for root in facts.roots
             if root.reserved is not None
-            for alias in _aliases(self._opened[root.kind], root.kind, facts, volumes)
+            for alias in _aliases(self._opened[root.kind], root.kind, facts, self._volumes)
         ]
         linked = self._hard_link(facts, opened.status)
         return attrs.evolve(facts, aliases=tuple(aliases), hard_link=linked)
@@ -220,7 +259,7 @@ class Look:
         try:
             is_directory = stat.S_ISDIR(opened.status.st_mode)
             return wanted is None or (is_directory and holds_file(opened.target, wanted))
-        except OSError:
+        except (OSError, RecursionError):
             return True
 
 
@@ -255,9 +294,9 @@ def _aliases(root: Opened, kind: RootKind, facts: Facts, volumes: Volumes) -> li
     return found
 
 
-def report(roots: tuple[RootPath, ...], scope: Scope) -> list[Root]:
+def report(roots: tuple[RootPath, ...], scope: Scope, volumes: Volumes) -> list[Root]:
     """The roots as `memory/roots` reports them."""
-    with Look(roots, scope, trust=True) as look:
+    with Look(roots, attrs.evolve(scope, protect_pinned=False), volumes, trust=True) as look:
         return [_reported(facts) for facts in look.whole()]
 
 

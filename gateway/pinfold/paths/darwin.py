@@ -17,6 +17,7 @@ _F_GETPATH = 50
 _O_EVTONLY = 0x8000
 _O_SYMLINK = 0x200000
 _RENAME_SWAP = 0x2
+_RENAME_EXCL = 0x4
 
 
 @lru_cache(maxsize=1)
@@ -93,8 +94,22 @@ def link_nameless(descriptor: int, directory: int, name: bytes) -> None:
     raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
 
+def open_made(directory: int, name: bytes) -> int:
+    """Open a directory that was just made, for its contents; no link is followed."""
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+
+
 def exchange(directory: int, a: bytes, b: bytes) -> None:
     """Swap two names of one directory in one step."""
-    if _libc().renameatx_np(directory, a, directory, b, _RENAME_SWAP) < 0:
+    _rename_at(directory, a, directory, b, _RENAME_SWAP)
+
+
+def rename_new(source: int, name: bytes, directory: int, new: bytes) -> None:
+    """Rename, unless the new name is taken (FileExistsError)."""
+    _rename_at(source, name, directory, new, _RENAME_EXCL)
+
+
+def _rename_at(source: int, name: bytes, directory: int, new: bytes, flags: int) -> None:
+    if _libc().renameatx_np(source, name, directory, new, flags) < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -13,12 +13,15 @@ from pinfold.paths.errors import WouldBlock
 
 HANDLE = os.O_PATH | os.O_CLOEXEC
 _OPENAT2 = 437  # the same number on every architecture
+_RESOLVE_NO_XDEV = 0x01
 _RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_CACHED = 0x20
 _AT_FDCWD = -100
 _AT_EMPTY_PATH = 0x1000
 _AT_STATX_DONT_SYNC = 0x4000
 _STATX_BASIC = 0x7FF
+_RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
 # File systems that answer from this machine. Anything else may wait for someone.
 _LOCAL = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "ramfs", "overlay"})
@@ -71,15 +74,26 @@ def open_resolved(path: bytes, cached: bool) -> int:
 
     With `cached`, raises WouldBlock where the kernel cannot answer from its caches.
     """
-    flags = _RESOLVE_NO_MAGICLINKS | (_RESOLVE_CACHED if cached else 0)
-    how = struct.pack("=QQQ", HANDLE, 0, flags)
-    result = _libc().syscall(_OPENAT2, _AT_FDCWD, ctypes.c_char_p(path), how, len(how))
-    if result >= 0:
-        return int(result)
-    number = ctypes.get_errno()
-    if cached and number != errno.ENOENT:
-        raise WouldBlock
-    raise OSError(number, os.strerror(number))
+    resolve = _RESOLVE_NO_MAGICLINKS | (_RESOLVE_CACHED if cached else 0)
+    try:
+        return _open_at(_AT_FDCWD, path, HANDLE, resolve)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        if cached:
+            raise WouldBlock from None
+        raise
+
+
+def _open_at(directory: int, path: bytes, flags: int, resolve: int) -> int:
+    how = struct.pack("=QQQ", flags, 0, resolve)
+    return _checked(_libc().syscall(_OPENAT2, directory, ctypes.c_char_p(path), how, len(how)))
+
+
+def open_made(directory: int, name: bytes) -> int:
+    """Open a directory that was just made, for its contents: no link, nothing mounted on it."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    return _open_at(directory, name, flags, _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV)
 
 
 def require_local(descriptor: int) -> None:
@@ -123,7 +137,7 @@ def read_cached(descriptor: int, size: int) -> bytes:
         count = os.preadv(descriptor, [buffer], 0, os.RWF_NOWAIT)
     except OSError:  # not cached, or a file system without the flag
         raise WouldBlock from None
-    if count < size:
+    if count != size:  # partly cached, or it grew meanwhile
         raise WouldBlock
     return bytes(memoryview(buffer)[:count])
 
@@ -143,7 +157,16 @@ def link_nameless(descriptor: int, directory: int, name: bytes) -> None:
 
 def exchange(directory: int, a: bytes, b: bytes) -> None:
     """Swap two names of one directory in one step. EINVAL or ENOSYS where that is missing."""
+    _rename_at(directory, a, directory, b, _RENAME_EXCHANGE)
+
+
+def rename_new(source: int, name: bytes, directory: int, new: bytes) -> None:
+    """Rename, unless the new name is taken (FileExistsError). EINVAL or ENOSYS where missing."""
+    _rename_at(source, name, directory, new, _RENAME_NOREPLACE)
+
+
+def _rename_at(source: int, name: bytes, directory: int, new: bytes, flags: int) -> None:
     renameat2 = getattr(_libc(), "renameat2", None)
     if renameat2 is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    _checked(renameat2(directory, a, directory, b, _RENAME_EXCHANGE))
+    _checked(renameat2(source, name, directory, new, flags))

@@ -86,7 +86,7 @@ class Opened:
             self.problem,
             self.missing,
             self.parent_identity,
-            None if self.status is None else snapshot(self.status),
+            None if self.status is None else (*snapshot(self.status), self.status.st_ctime_ns),
         )
 
     def still_named(self) -> bool:

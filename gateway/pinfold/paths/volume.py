@@ -51,10 +51,19 @@ def _probe_entry(directory: int, name: str) -> bool | None:
         return False
     except OSError:
         return None
-    if identity(status) != identity(other):
-        return False
-    # Two hard links could look like one folded name; a directory has no hard links.
-    return True if stat.S_ISDIR(status.st_mode) or status.st_nlink == 1 else None
+    if identity(status) == identity(other) and stat.S_ISDIR(status.st_mode):
+        return True  # a directory has no second name
+    # Two files, two hard links of one file, or one file on a volume without stable inodes: the
+    # name that answers is in the listing, or it is no name of its own.
+    return not _is_listed(directory, swapped)
+
+
+def _is_listed(directory: int, name: str) -> bool:
+    listing = platform.reopen(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return name in os.listdir(listing)
+    finally:
+        os.close(listing)
 
 
 def _status(directory: int, name: str) -> os.stat_result:

@@ -20,10 +20,14 @@ from pinfold.policy import names
 from pinfold.policy.facts import Identity, Step, Way
 
 MAX_LINKS = 40
+_KEPT_OPEN = 4
+"""How many directories of a walk stay open behind it."""
+_MOST_MISSING = 8
+"""How many missing names `glance` looks for one by one before it walks."""
 _DELETED = b" (deleted)"
 
 
-def glance(path: str, *, cached: bool = False) -> Opened:
+def glance(path: str, *, cached: bool = False, depth: int = 0) -> Opened:
     """Open what an absolute path leads to, in one call where the kernel can.
 
     With `cached`, raises WouldBlock where that would have to wait, for whatever reason.
@@ -31,7 +35,7 @@ def glance(path: str, *, cached: bool = False) -> Opened:
     try:
         handle = platform.open_resolved(encode(path), cached)
     except FileNotFoundError:
-        return _glance_missing(path, cached)
+        return _glance_missing(path, cached, depth)
     except OSError:
         return walk(path)  # which finds out why
     opened = Opened(names.collapse(path), target=handle, descriptors=[handle])
@@ -50,12 +54,12 @@ def glance(path: str, *, cached: bool = False) -> Opened:
     return _walk_unless(cached, path)
 
 
-def _glance_missing(path: str, cached: bool) -> Opened:
+def _glance_missing(path: str, cached: bool, depth: int) -> Opened:
     """The nearest directory that exists, and the names that are missing from it."""
     above, _, name = path.rstrip("/").rpartition("/")
-    if not name or name in (".", "..") or path.endswith("/"):
+    if not name or name in (".", "..") or path.endswith("/") or depth == _MOST_MISSING:
         return _walk_unless(cached, path)
-    opened = glance(above or "/", cached=cached)
+    opened = glance(above or "/", cached=cached, depth=depth + 1)
     try:
         if not opened.missing and opened.target is not None:
             opened.parent = opened.target
@@ -106,21 +110,25 @@ class _Stop:
     number: int
 
 
+@attrs.define
+class _Place:
+    """A directory on the way; its handle is given back when it is far enough behind."""
+
+    name: str
+    handle: int | None
+    identity: Identity | None
+
+
 class _Walker:
     def __init__(self, path: str) -> None:
         self.opened = Opened(names.collapse(path))
         self._todo = deque(_components(path))
         self._links = 0
-        self._way: list[tuple[str, int, Identity | None]] = []
-        self._enter_root()
-
-    def _enter_root(self) -> None:
-        root = platform.open_root()
-        self.opened.descriptors.append(root)
-        self._way = [("", root, identity(os.fstat(root)))]
+        self._way: list[_Place] = []
 
     def run(self) -> Opened:
         try:
+            self._enter_root()
             while self._todo:
                 if stop := self._step(self._todo.popleft()):
                     return self._fail(stop.number)
@@ -130,24 +138,66 @@ class _Walker:
         except OSError as error:
             return self._fail(error.errno or errno.EIO)
 
+    # Descriptors: only the last few directories stay open, so that depth costs none
+
+    def _hold(self, handle: int) -> int:
+        self.opened.descriptors.append(handle)
+        return handle
+
+    def _release(self, handle: int | None) -> None:
+        if handle is not None:
+            self.opened.descriptors.remove(handle)
+            os.close(handle)
+
+    def _here(self) -> int:
+        handle = self._way[-1].handle
+        assert handle is not None
+        return handle
+
+    def _enter_root(self) -> None:
+        for place in self._way:
+            self._release(place.handle)
+        root = self._hold(platform.open_root())
+        self._way = [_Place("", root, identity(os.fstat(root)))]
+
+    def _enter(self, name: str, handle: int, found: Identity | None) -> None:
+        self._way.append(_Place(name, handle, found))
+        if len(self._way) > _KEPT_OPEN:
+            behind = self._way[-1 - _KEPT_OPEN]
+            self._release(behind.handle)
+            behind.handle = None
+
+    def _leave(self) -> None:
+        """`..`: back to where the walk came from; the root's is the root."""
+        if len(self._way) == 1:
+            return
+        left, place = self._way.pop(), self._way[-1]
+        if place.handle is None:
+            assert left.handle is not None
+            place.handle = self._hold(platform.open_entry(left.handle, b".."))
+            place.identity = identity(os.fstat(place.handle))
+        self._release(left.handle)
+
+    # Steps
+
     def _step(self, name: str) -> _Stop | None:
-        if name in (".", ""):
+        if name == ".":
             return None
         if name == "..":
-            del self._way[max(1, len(self._way) - 1) :]
+            self._leave()
             return None
-        here = self._way[-1][1]
-        raw = encode(name)
+        here, raw = self._here(), encode(name)
         try:
-            handle = platform.open_entry(here, raw)
+            handle = self._hold(platform.open_entry(here, raw))
         except FileNotFoundError:
             return self._missing(name)
-        self.opened.descriptors.append(handle)
         status = os.fstat(handle)
         if stat.S_ISLNK(status.st_mode):
-            return self._follow(decode(platform.link_text(here, raw, handle)))
+            text = decode(platform.link_text(here, raw, handle))
+            self._release(handle)
+            return self._follow(text)
         if stat.S_ISDIR(status.st_mode):
-            self._way.append((name, handle, identity(status)))
+            self._enter(name, handle, identity(status))
             return None
         if self._todo:
             return _Stop(errno.ENOTDIR)
@@ -158,8 +208,8 @@ class _Walker:
         rest = [name, *self._todo]
         if ".." in rest:
             return _Stop(errno.ENOENT)
-        self.opened.directory_wanted = rest[-1] in (".", "")
-        self.opened.missing = tuple(each for each in rest if each not in (".", ""))
+        self.opened.directory_wanted = rest[-1] == "."
+        self.opened.missing = tuple(each for each in rest if each != ".")
         return None
 
     def _follow(self, text: str) -> _Stop | None:
@@ -173,54 +223,57 @@ class _Walker:
         self._todo.extendleft(reversed(_components(text)))
         return None
 
+    # The end
+
     def _fail(self, number: int) -> Opened:
-        self.opened.problem = number
-        self.opened.real = self.opened.walked = self.opened.target = self.opened.status = None
-        self.opened.missing = ()
-        return self.opened
+        """Nothing was reached: nothing stays open."""
+        self.opened.close()
+        return Opened(self.opened.literal, problem=number)
 
     def _finish(self) -> Opened:
         opened = self.opened
         if opened.target is None and not opened.missing:
             self._end_at_directory()
         else:
-            opened.parent = self._way[-1][1]
-        parent = opened.parent
-        assert parent is not None
-        leaf = opened.missing or (opened.name,)
-        named = platform.name_of(parent)
-        walked = tuple(step[0] for step in self._way[1:])
+            opened.parent = self._here()
+        assert opened.parent is not None
+        leaf = tuple(each for each in (opened.missing or (opened.name,)) if each)
+        named = platform.name_of(opened.parent)
+        walked = tuple(place.name for place in self._way[1:])
         kernel = names.split(decode(named))
         if not named.startswith(b"/") or (named.endswith(_DELETED) and kernel != walked):
             return self._fail(errno.ENOENT)
-        opened.real = names.join((*kernel, *(each for each in leaf if each)))
-        opened.ways = (self._steps(leaf),)
+        tail = self._tail(leaf)
+        opened.real = names.join((*kernel, *leaf))
+        opened.ways = ((*(Step(place.name, place.identity) for place in self._way), *tail),)
         if kernel != walked:
-            opened.walked = names.join((*walked, *(each for each in leaf if each)))
-            opened.ways += self._ways_of_name(decode(named), leaf)
+            opened.walked = names.join((*walked, *leaf))
+            with walk(decode(named)) as again:  # the kernel's name is a way there too
+                opened.ways += tuple((*way, *tail) for way in again.ways)
+        for place in self._way:
+            if place.handle != opened.parent:
+                self._release(place.handle)
         return opened
 
     def _end_at_directory(self) -> None:
         opened = self.opened
-        name, handle, _ = self._way[-1]
-        opened.target, opened.status, opened.name = handle, os.fstat(handle), name
-        if len(self._way) > 1:
-            self._way.pop()
-        opened.parent = self._way[-1][1]
+        place = self._way[-1]
+        opened.target, opened.name = place.handle, place.name
+        assert opened.target is not None
+        opened.status = os.fstat(opened.target)
+        if len(self._way) == 1:
+            opened.parent = opened.target
+            return
+        above = self._way[-2]
+        if above.handle is None:
+            above.handle = self._hold(platform.open_entry(opened.target, b".."))
+        opened.parent = above.handle
+        self._way.pop()
 
-    def _steps(self, leaf: tuple[str, ...]) -> Way:
-        steps = [Step(name, found) for name, _, found in self._way]
+    def _tail(self, leaf: tuple[str, ...]) -> Way:
         status = self.opened.status
         last = None if status is None else identity(status)
-        return (*steps, *(Step(each, last) for each in leaf if each))
-
-    def _ways_of_name(self, named: str, leaf: tuple[str, ...]) -> tuple[Way, ...]:
-        """The kernel calls the directory something else: its way there counts too."""
-        with walk(named) as again:
-            status = self.opened.status
-            last = None if status is None else identity(status)
-            tail = tuple(Step(each, last) for each in leaf if each)
-            return tuple((*way, *tail) for way in again.ways)
+        return tuple(Step(each, last) for each in leaf)
 
 
 def _components(path: str) -> list[str]:

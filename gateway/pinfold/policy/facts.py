@@ -51,11 +51,15 @@ class Place:
 
 @attrs.frozen
 class Reserved:
-    """The reserved directory of one root: by its own name, by where it leads, by identity."""
+    """The reserved directory of one root: by its own name, by where it leads, by identity.
+
+    `folding`: the root's volume folds names, so the root itself has other spellings.
+    """
 
     literal: str
     real: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
+    folding: bool = False
 
 
 @attrs.frozen

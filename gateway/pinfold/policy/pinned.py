@@ -31,16 +31,24 @@ def _matches(facts: Facts) -> Iterator[tuple[RootKind, Match]]:
 
 
 def _literally(target: Target, reserved: Reserved) -> bool:
-    root = reserved.literal.rpartition("/")[0]
-    inside = names.below(target.literal, root or "/")
+    root = reserved.literal.rpartition("/")[0] or "/"
+    inside = _inside(target.literal, root, reserved)
     return bool(inside) and names.same(inside[0], names.RESERVED)  # type: ignore[index]
+
+
+def _inside(path: str, root: str, reserved: Reserved) -> tuple[str, ...] | None:
+    """The names from a root on. They alone are folded, unless the volume itself folds names."""
+    if not reserved.folding:
+        return names.below(path, root)
+    parts, prefix = names.split(path), names.split(root)
+    return parts[len(prefix) :] if names.starts_with(parts, prefix) else None
 
 
 def is_reserved(path: str | None, root: RootFacts) -> bool:
     """Whether a real path is in the reserved directory of `root`, by name."""
     if path is None or root.reserved is None:
         return False
-    inside = None if root.real is None else names.below(path, root.real)
+    inside = None if root.real is None else _inside(path, root.real, root.reserved)
     if inside and names.same(inside[0], names.RESERVED):
         return True
     return any(_leads_into(path, inside, target, root.real) for target in root.reserved.real)

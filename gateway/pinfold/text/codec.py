@@ -47,7 +47,7 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded:
     `invalid-arguments` for an encoding that is not supported.
     """
     mark, found = next((pair for pair in _MARKS if data.startswith(pair[0])), (b"", "utf-8"))
-    require_supported(encoding)
+    require_encoding(encoding, found)
     if found == "utf-8" and b"\0" in data[:BINARY_PROBE]:
         raise ToolError("binary", "It is a binary file (a NUL byte near its beginning), not text.")
     body = data[len(mark) :]
@@ -78,6 +78,17 @@ def require_supported(encoding: str | None) -> None:
             "are recognised without being named.",
             path="encoding",
         )
+
+
+def require_encoding(encoding: str | None, found: str) -> None:
+    """Raise ToolError unless `encoding` is absent, or the one that the file has."""
+    require_supported(encoding)
+    if encoding is None:
+        return
+    name = codecs.lookup(encoding).name
+    if not (found == name or found.startswith(f"{name}-") or name == f"{found}-sig"):
+        message = f"encoding: the file is {found}, and this version writes no other: {encoding!r}"
+        raise ToolError("invalid-arguments", message, path="encoding")
 
 
 def first_undecodable(decoded: Decoded) -> tuple[int, int]:

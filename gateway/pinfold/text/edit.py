@@ -5,12 +5,14 @@ only. Lines that survive a replacement keep their endings, new ones take those a
 """
 
 import re
+from bisect import bisect_left
 
 import attrs
 
 from pinfold.text.lines import NormalizedView, endings, normalize
 
 Span = tuple[int, int]
+_ENDING = re.compile(r"\r\n|\r|\n")
 _LONE_NEWLINE = re.compile(r"(?<!\r)\n")
 ENOUGH = 1000
 """How many matches are counted before it is said that there are many."""
@@ -30,6 +32,8 @@ def _find(text: str, old: str, *, overlapping: bool, most: int | None) -> list[S
     view = NormalizedView(text)
     wanted = normalize(old)
     explicit = endings(old) if "\r" in old else []
+    if explicit and "\r" not in text:
+        return []
     spans: list[Span] = []
     at = view.text.find(wanted)
     while at >= 0 and (most is None or len(spans) < most):
@@ -58,17 +62,27 @@ class Splice:
 
 def splice_for(text: str, span: Span, new: str) -> Splice:
     """The smallest splice that puts `new` in place of a span."""
+    return splices_for(text, [span], new)[0]
+
+
+def splices_for(text: str, spans: list[Span], new: str) -> list[Splice]:
+    """The smallest splices that put `new` in place of each span."""
+    around = _Endings(text)
+    return [_splice(text, span, new, around) for span in spans]
+
+
+def _splice(text: str, span: Span, new: str, around: "_Endings") -> Splice:
     start, end = span
     if "\r" in new:  # it says itself what its endings are
-        around = endings(text[start:end]) or [_around(text, start)]
-        return Splice(start, end, _LONE_NEWLINE.sub(around[-1], new))
+        own = endings(text[start:end]) or [around.at(start)]
+        return Splice(start, end, _LONE_NEWLINE.sub(own[-1], new))
     view = NormalizedView(text[start:end])
     head = _common_prefix(view.text, new)
     tail = _common_suffix(view.text[head:], new[head:])
     first = start + view.original_index(head)
     last = start + view.original_index(len(view.text) - tail)
     middle = new[head : len(new) - tail]
-    return Splice(first, last, _with_endings(middle, text, first, last))
+    return Splice(first, last, _with_endings(middle, text, (first, last), around))
 
 
 def apply(text: str, splices: list[Splice]) -> str:
@@ -81,7 +95,7 @@ def apply(text: str, splices: list[Splice]) -> str:
     return "".join((*parts, text[at:]))
 
 
-def _with_endings(new: str, text: str, start: int, end: int) -> str:
+def _with_endings(new: str, text: str, span: Span, around: "_Endings") -> str:
     """Line by line the endings that were there, then the last of them, else those around.
 
     Where a CR and an LF would meet by chance and become one ending, another one is taken.
@@ -89,7 +103,8 @@ def _with_endings(new: str, text: str, start: int, end: int) -> str:
     *lines, rest = new.split("\n")
     if not lines:
         return new
-    available = endings(text[start:end]) or [_around(text, start)]
+    start, end = span
+    available = endings(text[start:end]) or [around.at(start)]
     parts: list[str] = []
     before = text[max(0, start - 1) : start]
     for index, line in enumerate(lines):
@@ -103,19 +118,26 @@ def _with_endings(new: str, text: str, start: int, end: int) -> str:
     return "".join((*parts, rest))
 
 
-def _around(text: str, index: int) -> str:
-    """The ending of the line before, if `index` begins a line; else of its own, else of any."""
-    if index and text[index - 1] in "\r\n":
-        return _ending_before(text, index)
-    after = re.compile(r"\r\n|\r|\n").search(text, index)
-    if after:
-        return after.group()
-    last = max(text.rfind("\n", 0, index), text.rfind("\r", 0, index))
-    return _ending_before(text, last + 1) if last >= 0 else "\n"
+class _Endings:
+    """Which ending a new line takes at some place of a text."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found: list[re.Match[str]] | None = None
+        self._starts: list[int] = []
 
-def _ending_before(text: str, index: int) -> str:
-    return "\r\n" if text[max(0, index - 2) : index] == "\r\n" else text[index - 1]
+    def at(self, index: int) -> str:
+        """The ending of the line before, if `index` begins a line; else of its own, else of any."""
+        if "\r" not in self._text:
+            return "\n"
+        if self._found is None:
+            self._found = list(_ENDING.finditer(self._text))
+            self._starts = [match.start() for match in self._found]
+        following = bisect_left(self._starts, index)
+        before = self._found[following - 1] if following else None
+        if before is not None and (before.end() == index or following == len(self._found)):
+            return before.group()
+        return self._found[following].group()
 
 
 def _common_prefix(a: str, b: str) -> int:

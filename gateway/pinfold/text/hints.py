@@ -38,6 +38,10 @@ def no_match_hint(text: str, old: str) -> tuple[str, dict[str, Any]]:
     text, old = normalize(text), normalize(old)
     if len(text) > _MOST_CHARACTERS or len(old) > _MOST_CHARACTERS:
         return "", {}
+    if old.endswith("\n") and text.endswith(old[:-1]):
+        line = text.count("\n")
+        cause = f" The file ends there, in line {line + 1}, without a final newline."
+        return cause, {"line": line, "column": len(text) - text.rfind("\n") - 1}
     plain = _without_numbers(old)
     if plain != old and plain.strip() and (at := text.find(plain)) >= 0:
         cause = " A line-number prefix was copied into old_string."
@@ -68,19 +72,33 @@ def _describe(text: str, old: str, line: int, cause: str) -> tuple[str, dict[str
     pairs = enumerate(zip(here, wanted, strict=False))
     count = next((i for i, (a, b) in pairs if a != b), 0)
     have, want = here[count], wanted[min(count, len(wanted) - 1)]
+    if count == 0 and want not in have:  # it may begin in the middle of the line
+        start = _best_start(have, want)
+        have, shift = have[start:], start
+    else:
+        shift = 0
     column = next((i for i, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), None)
     if column is None:
         column = min(len(have), len(want))
     number = line + count
     sentence = (
-        f" The nearest text is at line {number + 1} (offset {number}): from character {column} on "
-        f"the file has {_excerpt(have, column)} where old_string has {_excerpt(want, column)}."
+        f" The nearest text is at line {number + 1} (offset {number}): from character "
+        f"{column + shift} on the file has {_excerpt(have, column)} where old_string has "
+        f"{_excerpt(want, column)}."
     )
-    return sentence + cause, {"line": number, "column": column}
+    return sentence + cause, {"line": number, "column": column + shift}
+
+
+def _best_start(have: str, want: str) -> int:
+    """Where in a line the text that was looked for probably begins: its first few characters."""
+    for length in range(min(len(want), 12), 1, -1):
+        if (at := have.find(want[:length])) >= 0:
+            return at
+    return 0
 
 
 def _excerpt(line: str, column: int) -> str:
-    return repr(line[column : column + 40]) if column < len(line) else "the end of the line"
+    return repr(line[column : column + 40]) if column < len(line) else "no more on this line"
 
 
 def ambiguous_hint(lines: list[int], matches: int, many: bool) -> str:

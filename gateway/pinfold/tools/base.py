@@ -15,10 +15,14 @@ from pinfold_protocol.tools import Annotations, ReadDetails, WriteDetails
 
 @attrs.frozen
 class Outcome:
-    """What a tool did: the texts that the model reads, and the details for the host."""
+    """What a tool did: the texts that the model reads, and the details for the host.
+
+    `complete`: a read showed the whole file.
+    """
 
     texts: tuple[str, ...]
     details: ReadDetails | WriteDetails
+    complete: bool = False
 
 
 @attrs.frozen

@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from pinfold.backends.local import require_regular
+from pinfold.backends.local import require_replaceable
 from pinfold.paths.opened import CheckedPath
 from pinfold.text.codec import Decoded, decode, printable
 from pinfold.text.diff import unified_diff
@@ -33,17 +33,17 @@ def read_old(
 ) -> Old:
     """The target as it is now. Raises ToolError if it is no text file, or not the expected one."""
     opened = path.opened
-    if opened.problem is None and opened.status is None:
+    require_replaceable(opened)
+    if opened.status is None:
         if expected_sha256 is not None:
             raise ToolError("stale", f"{opened.literal}: there is no such file any more.")
         return Old(None, None)
-    status = require_regular(opened, opened.literal)
     data = place.backend.read(path, place.limits.max_file_bytes)
     digest = hashlib.sha256(data).hexdigest()
     if expected_sha256 is not None and expected_sha256.lower() != digest:
         message = f"{opened.literal}: it is not the file that was expected. Read it again."
         raise ToolError("stale", message, sha256=digest)
-    return Old(data, decode(data, encoding), status.st_nlink - 1)
+    return Old(data, decode(data, encoding), opened.status.st_nlink - 1)
 
 
 def finish(

@@ -1,8 +1,8 @@
 """`edit`: replace exact text that occurs once, and leave every other byte alone."""
 
 from pinfold.paths.opened import CheckedPath
-from pinfold.text.codec import Decoded, require_supported
-from pinfold.text.edit import ENOUGH, apply, find, find_all, splice_for
+from pinfold.text.codec import Decoded, require_encoding, require_supported
+from pinfold.text.edit import ENOUGH, apply, find, find_all, splices_for
 from pinfold.text.hints import ambiguous_hint, no_match_hint
 from pinfold.text.lines import number_of
 from pinfold.tools.base import (
@@ -58,6 +58,8 @@ def _check(arguments: EditArguments) -> None:
 def _run(arguments: EditArguments, path: CheckedPath, place: Workplace) -> Outcome:
     replacements = replacements_of(arguments)
     old = read_old(path, place, arguments.encoding, arguments.expected_sha256)
+    if old.decoded is None:
+        require_encoding(arguments.encoding, "utf-8")
     if replacements[0].old_string == "":
         data, count = _created(old, replacements[0], path), 1
     else:
@@ -109,7 +111,7 @@ def replace(text: str, replacement: Replacement) -> tuple[str, int]:
         hint = ambiguous_hint(lines, len(spans), len(spans) >= ENOUGH)
         message = f"old_string must match once. {hint} Give more of the text around it."
         raise ToolError("ambiguous-match", message, lines=lines, matches=len(spans))
-    splices = [splice_for(text, span, replacement.new_string) for span in spans]
+    splices = splices_for(text, spans, replacement.new_string)
     return apply(text, splices), len(splices)
 
 

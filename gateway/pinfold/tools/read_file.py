@@ -9,6 +9,8 @@ from pinfold.tools.base import ENCODING, PATH, Outcome, ToolType, Workplace
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import Annotations, ReadDetails, ReadFileArguments
 
+_MOST = 2**53 - 1
+
 _PROPERTIES = {
     "file_path": PATH,
     "offset": {
@@ -29,8 +31,8 @@ _PROPERTIES = {
 def _check(arguments: ReadFileArguments) -> None:
     for name, least in (("offset", 0), ("limit", 1), ("column", 0)):
         value = getattr(arguments, name)
-        if value is not None and value < least:
-            message = f"{name}: must be at least {least}"
+        if value is not None and not least <= value <= _MOST:
+            message = f"{name}: must be at least {least} and at most {_MOST}"
             raise ToolError("invalid-arguments", message, path=name)
     require_supported(arguments.encoding)
 
@@ -64,7 +66,9 @@ def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> O
         sha256=hashlib.sha256(data).hexdigest(),
     )
     note = _note(selection, window)
-    return Outcome((selection.text, note) if note else (selection.text,), details)
+    texts = (selection.text, note) if note else (selection.text,)
+    from_start = selection.start_line == 0 and window.column == 0
+    return Outcome(texts, details, from_start and selection.next_offset is None)
 
 
 def _undecodable(decoded: Decoded) -> ToolError:

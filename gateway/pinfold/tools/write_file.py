@@ -1,7 +1,7 @@
 """`write_file`: a whole new content, in the file's own ending and mark."""
 
 from pinfold.paths.opened import CheckedPath
-from pinfold.text.codec import MARK, Decoded, require_supported
+from pinfold.text.codec import MARK, Decoded, require_encoding, require_supported
 from pinfold.text.edit import fit_endings
 from pinfold.tools.base import (
     DRY_RUN,
@@ -34,6 +34,8 @@ def new_content(content: str, old: Decoded | None) -> bytes:
 
 def _run(arguments: WriteFileArguments, path: CheckedPath, place: Workplace) -> Outcome:
     old = read_old(path, place, arguments.encoding, arguments.expected_sha256)
+    if old.decoded is None:
+        require_encoding(arguments.encoding, "utf-8")
     data = new_content(arguments.content, old.decoded)
     details = finish(path, place, old, data, arguments.dry_run)
     return Outcome((summary(details, old, arguments.dry_run),), WriteDetails(**details))
