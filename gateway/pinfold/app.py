@@ -79,7 +79,7 @@ class Ticket:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._publishing = False
+        self._publishing = False  # stays so once something is published
         self._cancelled = False
 
     def cancel(self) -> bool:
@@ -102,9 +102,10 @@ class Ticket:
             self._publishing = True
         try:
             yield
-        finally:
+        except BaseException:  # nothing was published: it may be cancelled again
             with self._lock:
                 self._publishing = False
+            raise
 
 
 @attrs.frozen
@@ -163,7 +164,7 @@ class Gateway:
     ) -> None:
         self._env = dict(os.environ) if env is None else env
         self._home = home_directory(self._env)
-        self._cwd = cwd or os.getcwd()
+        self._cwd = cwd or _working_directory()
         self._seam: Seam = seam or (lambda moment: None)
         self._backend: Backend = LocalBackend(self._seam)
         self._files = KeyedLocks()
@@ -245,7 +246,7 @@ class Gateway:
         return Surroundings(project, git_root, self._env, self._home, self._cwd)
 
     def _project_root(self, raw: str) -> str:
-        path = _from_uri(raw) if raw.startswith("file:") else raw
+        path = _from_uri(raw) if raw[:5].lower() == "file:" else raw
         if not path.startswith("/"):
             raise invalid_params("projectRoot", "must be an absolute path or a file: URI")
         try:
@@ -256,14 +257,20 @@ class Gateway:
     # Calls
 
     def call(
-        self, params: ToolsCallParams, ticket: Ticket | None = None, *, cached: bool = False
+        self,
+        params: ToolsCallParams,
+        ticket: Ticket | None = None,
+        *,
+        session: Session | None = None,
+        cached: bool = False,
     ) -> ToolResult:
-        """`tools/call`: look, decide, do, tag.
+        """`tools/call`: look, decide, do, tag. `session`: the one that the params named when
+        they arrived, where its id may name another one by now.
 
         Raises RpcError for an unknown session or tool, Cancelled, and with `cached` WouldBlock
         where an answer would have to wait for anything: then nothing has happened yet.
         """
-        session = self.sessions.get(params.session_id)
+        session = session or self.sessions.get(params.session_id)
         tool = TOOLS.get(params.name)
         if tool is None:
             raise invalid_params("name", f"there is no tool called {params.name!r}")
@@ -416,6 +423,14 @@ class Gateway:
             yield
 
 
+def _working_directory() -> str:
+    """Only relative variables of the environment need it, and it may have been removed."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"
+
+
 def _whole(decided: _Decided) -> tuple[RootFacts, ...]:
     """With the reserved directories, for the tag; one that cannot be looked at is not told."""
     try:
@@ -427,12 +442,14 @@ def _whole(decided: _Decided) -> tuple[RootFacts, ...]:
 def _from_uri(raw: str) -> str:
     """The path of a `file:` URI of this machine. Raises RpcError (-32602)."""
     problem = "must be a file: URI of this machine"
+    if not raw.isprintable():  # urlsplit would drop some of these
+        raise invalid_params("projectRoot", problem)
     try:
         uri = urllib.parse.urlsplit(raw)
         path = urllib.parse.unquote(uri.path, errors="strict")
     except ValueError:
         raise invalid_params("projectRoot", problem) from None
-    if uri.netloc not in ("", "localhost") or uri.query or uri.fragment:
+    if uri.netloc.lower() not in ("", "localhost") or uri.query or uri.fragment:
         raise invalid_params("projectRoot", problem)
     return path
 

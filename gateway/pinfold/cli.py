@@ -3,8 +3,8 @@
 `serve` is spawned all the time, so nothing is imported before it is known to be needed.
 """
 
-import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pinfold import __version__
 
 if TYPE_CHECKING:
+    import argparse
+
     from pinfold.app import Gateway
     from pinfold_protocol.decision import Decision
     from pinfold_protocol.session import Root, SessionResult
@@ -22,12 +24,22 @@ _PROFILES = ("main", "extraction", "dream", "remember")
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The console script. Exit status: see the commands; 2 for a command that cannot be done."""
+    if (sys.argv[1:] if arguments is None else arguments)[:1] == ["serve"]:
+        _end_on_signals()
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     sys.exit(command(options))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _end_on_signals() -> None:
+    """Until the loop has its own handlers: nothing has happened yet that would need an end."""
+    for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        signal.signal(number, lambda *_, status=status: os._exit(status))
+
+
+def _parser() -> "argparse.ArgumentParser":
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="pinfold", description="A gateway between an AI agent and its file tools."
     )
@@ -52,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _session_options(parser: argparse.ArgumentParser) -> None:
+def _session_options(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument(
         "--profile", choices=_PROFILES, default="main", help="the session's profile (default: main)"
     )
@@ -73,7 +85,7 @@ def _session_options(parser: argparse.ArgumentParser) -> None:
 # serve
 
 
-def _serve(options: argparse.Namespace) -> int:
+def _serve(options: "argparse.Namespace") -> int:
     if sys.platform == "win32":
         print("pinfold: `serve` needs a POSIX system; Windows is not supported.", file=sys.stderr)
         return FAILED
@@ -86,7 +98,7 @@ def _serve(options: argparse.Namespace) -> int:
 # explain, roots
 
 
-def _explain(options: argparse.Namespace) -> int:
+def _explain(options: "argparse.Namespace") -> int:
     from pinfold_protocol.decision import ExplainParams
     from pinfold_protocol.errors import RpcError
 
@@ -105,7 +117,7 @@ def _explain(options: argparse.Namespace) -> int:
     return ALLOWED if decision.decision == "allow" else DENIED
 
 
-def _roots(options: argparse.Namespace) -> int:
+def _roots(options: "argparse.Namespace") -> int:
     from pinfold_protocol.errors import RpcError
     from pinfold_protocol.session import RootsResult
 
@@ -120,7 +132,7 @@ def _roots(options: argparse.Namespace) -> int:
     return ALLOWED
 
 
-def _open(options: argparse.Namespace) -> "tuple[Gateway, SessionResult]":
+def _open(options: "argparse.Namespace") -> "tuple[Gateway, SessionResult]":
     """A gateway of our own with one session. Raises RpcError."""
     from pinfold.app import Gateway
     from pinfold_protocol.convert import structure
@@ -158,7 +170,7 @@ def _print_json(value: Any) -> None:
 
 
 def _draw_decision(
-    decision: "Decision", options: argparse.Namespace, session: "SessionResult"
+    decision: "Decision", options: "argparse.Namespace", session: "SessionResult"
 ) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -211,7 +223,7 @@ def _draw_roots(roots: "list[Root]") -> None:
         console.print(table)
 
 
-def _demo(options: argparse.Namespace) -> int:
+def _demo(options: "argparse.Namespace") -> int:
     from pinfold.demo import run
 
     return run()

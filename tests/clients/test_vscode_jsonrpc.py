@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from support import SERVE, clean_env, decision, details
 
 NODE = Path(__file__).parent / "node"

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Embedded, details, kind, read, write
 
 from pinfold_protocol.session import SessionResult
+from support import Embedded, details, kind, read, write
 
 
 class Bench:

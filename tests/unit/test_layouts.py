@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Layout, cases
 
 from pinfold.memory.layouts import Surroundings, claude, project_key, qwen
 from pinfold.memory.roots import find_git_root
 from pinfold.policy.names import below
+from support import Layout, cases
 
 
 @pytest.mark.parametrize("case", cases("roots.json"), ids=lambda case: str(case["name"]))

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Embedded, decision, details, kind, read, snapshot, write
 
 from pinfold_protocol.retention import RETENTION_KEY
 from pinfold_protocol.session import SessionResult
+from support import Embedded, decision, details, kind, read, snapshot, write
 
 
 class Bench:

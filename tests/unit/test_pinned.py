@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import Embedded, decision, kind, read, snapshot, wiped, write
 
 from pinfold.policy.decide import decide
 from pinfold.policy.facts import (
@@ -26,6 +25,7 @@ from pinfold.policy.facts import (
 from pinfold.policy.names import same
 from pinfold.policy.pinned import find_pinned
 from pinfold_protocol.session import PROFILES
+from support import Embedded, decision, kind, read, snapshot, wiped, write
 
 ROOT = RootFacts(
     "project", "/m", "/r", "/r", True, Reserved("/m/pinned", ("/x/kept",), (Place((1, 2), ()),))
@@ -191,7 +191,7 @@ def test_whatever_the_layout_a_protecting_session_changes_nothing_pinned(
         memory = place.memory
         lay_out(memory, links, pinned)
         scope = {"protectPinned": True} if profile == "protected main" else {}
-        session = place.open(profile.split()[-1], scope=scope)
+        session = place.open(profile.rsplit(maxsplit=1)[-1], scope=scope)
         before = guarded(memory)
         for index, steps in enumerate(paths):
             path = f"{memory}/{'/'.join(steps)}"

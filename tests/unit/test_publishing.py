@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Embedded, decision, kind, read, snapshot, write
 
 from pinfold.app import Cancelled, Ticket
 from pinfold_protocol.session import ScopePatch
 from pinfold_protocol.tools import ToolsCallParams
+from support import Embedded, decision, kind, read, snapshot, write
 
 PATCH = ScopePatch(protect_pinned=True, given=("protectPinned",))
 

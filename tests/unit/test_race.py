@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from support import Embedded, kind, snapshot, write
 
 SWAPPER = """

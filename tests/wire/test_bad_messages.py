@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support import DEADLINE, Raw, framed, request
 
 OPEN = {"profile": "main", "projectRoot": "/"}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support import DEADLINE, SERVE, Raw, clean_env, framed, request
 
 EXIT = {"jsonrpc": "2.0", "method": "exit"}

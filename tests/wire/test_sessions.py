@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support import Raw, clean_env, decision, details, kind, read, request, write
 
 PROFILES = {
@@ -17,10 +18,17 @@ PROFILES = {
     "dream": [True, False, True, False, True, "read-only", False, "deny", "detect"],
     "remember": [True, True, True, True, False, "deny", True, "deny", "detect"],
 }
-MEMBERS = (
-    "confineWrites confineReads projectMemory userMemory protectPinned shell bypassAsk hardLinks"
-    " staleness"
-).split()
+MEMBERS = [
+    "confineWrites",
+    "confineReads",
+    "projectMemory",
+    "userMemory",
+    "protectPinned",
+    "shell",
+    "bypassAsk",
+    "hardLinks",
+    "staleness",
+]
 
 
 @pytest.fixture

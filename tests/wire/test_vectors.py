@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support import Layout, Raw, cases, clean_env, details, wiped
 
 DEFAULT = {"QWEN_CODE_MEMORY_BASE_DIR": "${BASE}/memory"}

@@ -73,7 +73,10 @@ class LocalBackend:
             raise WouldBlock
         assert opened.target is not None
         try:
-            descriptor = platform.reopen(opened.target, os.O_RDONLY | os.O_NONBLOCK)
+            waiting = 0 if not cached else os.O_NONBLOCK  # for somebody's lease on the file
+            descriptor = platform.reopen(opened.target, os.O_RDONLY | waiting)
+        except BlockingIOError:
+            raise WouldBlock from None
         except OSError as error:
             reraise(error, name)
         try:

@@ -10,9 +10,8 @@ from typing import Any
 
 import orjson
 
-from pinfold_protocol.framing import Oversized
-
 _MAX_DEPTH = 1000
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def parse(body: bytes) -> Any:
@@ -20,7 +19,7 @@ def parse(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        if b"\\u" not in body and b"\\U" not in body:
+        if not _SURROGATE.search(body):
             raise ValueError(_reason(error)) from None
     text = body.decode("utf-8")
     if _depth(text) > _MAX_DEPTH:
@@ -50,7 +49,8 @@ def _reason(error: Exception) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else "not valid JSON"
 
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+# Possessive: a long string must not leave a way back for each of its characters.
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]')
 
 
 def _depth(text: str) -> int:
@@ -63,35 +63,3 @@ def _depth(text: str) -> int:
         elif first in "]}":
             depth -= 1
     return deepest
-
-
-_ID = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,512}")'
-_ID_LAST = re.compile(rb",\s*" + _ID + rb'(?:\s*,\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*")*\s*}\s*$')
-_MEMBER = re.compile(rb'\s*"((?:[^"\\]|\\.)*)"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+|[a-z]+)\s*([,}])')
-
-
-def id_of_oversized(event: Oversized) -> int | str | None:
-    """The id of a request whose body was drained, if it stands near the beginning or the end.
-
-    At the beginning only plain members of the outermost object are passed over, so that an `id`
-    inside of the params is not mistaken for it.
-    """
-    head = event.head
-    at = len(head) - len(head.lstrip())
-    if head[at : at + 1] != b"{":
-        return None
-    at += 1
-    while member := _MEMBER.match(head, at):
-        if member.group(1) == b"id":
-            return _as_id(member.group(2))
-        at = member.end()
-    last = _ID_LAST.search(event.tail)
-    return _as_id(last.group(1)) if last else None
-
-
-def _as_id(text: bytes) -> int | str | None:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value if type(value) in (int, str) else None

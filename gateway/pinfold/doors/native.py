@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from pinfold_protocol.tools import ToolsCallParams
 
 _WORKERS = 64
-_MAX_WAITING = 4096
-"""Requests held back, above which reading pauses."""
+_SESSION_WORKERS = 4
 _ANSWER_BYTES = 256 * 1024
 _BEHIND_BYTES = 1 << 20
 """A host that leaves more than this unread is behind: each call then counts as an answer of
@@ -37,11 +36,32 @@ _DESCRIPTORS = 16_384
 
 
 class Lane:
-    """The messages that name one session, in order, while a session message is under way."""
+    """The messages that name one session, in order, while a session message is under way.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.done: asyncio.Future[None] = loop.create_future()
+    `project` is the project root that the session has, or is about to have.
+    """
+
+    def __init__(self, project: str | None) -> None:
+        self.project = project
         self.waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
+
+
+class Turn:
+    """A place in the queue of changes to one directory. It is over when the work is, and when
+    all turns before it are."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, previous: "Turn | None") -> None:
+        self.previous = None if previous is None else previous.over
+        self.over: asyncio.Future[None] = loop.create_future()
+
+    def leave(self, work: "asyncio.Future[Any] | None") -> None:
+        """The call was answered; its work may go on in a thread, or may never have begun."""
+        for pending in (work, self.previous):
+            if pending is not None and not pending.done():
+                pending.add_done_callback(lambda _: self.leave(work))
+                return
+        if not self.over.done():
+            self.over.set_result(None)
 
 
 class Native:
@@ -52,8 +72,11 @@ class Native:
         self._watch = watch
         self._loop = asyncio.get_running_loop()
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pinfold")
+        # A slow directory must not keep sessions from being opened.
+        self._session_pool = ThreadPoolExecutor(_SESSION_WORKERS, thread_name_prefix="session")
+        self._session_messages: set[asyncio.Future[Any]] = set()
         self._lanes: dict[str, Lane] = {}
-        self._turns: dict[str, asyncio.Future[None]] = {}
+        self._turns: dict[str, Turn] = {}
         self._running = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._gateway: Gateway | None = None
@@ -84,7 +107,8 @@ class Native:
 
     @property
     def gateway(self) -> "Gateway":
-        """Made when it is first needed, so that `initialize` is answered early."""
+        """Made when it is first needed, so that `initialize` is answered early; on the loop's
+        thread, in `begin`."""
         if self._gateway is None:
             from pinfold.app import Gateway
 
@@ -104,6 +128,7 @@ class Native:
         from pinfold_protocol.convert import structure
         from pinfold_protocol.methods import METHODS
 
+        assert self.gateway is not None
         given = {name: value for name, value in params.items() if name != "_meta"}
         typed = structure(given, METHODS[request.method].params)
         request.session_id = getattr(typed, "session_id", None)
@@ -111,7 +136,9 @@ class Native:
 
     def open_session(self, request: Request, params: Any) -> Any:
         """`session/open`."""
-        return self._session_message(request, lambda: self.gateway.open_session(params))
+        return self._session_message(
+            request, lambda: self.gateway.open_session(params), project=params.project_root
+        )
 
     def configure_session(self, request: Request, params: Any) -> Any:
         """`session/configure`."""
@@ -132,7 +159,7 @@ class Native:
 
     def list_sessions(self, request: Request, params: Any) -> Awaitable[Any]:
         """`session/list`, after all session messages before it."""
-        pending = [lane.done for lane in self._lanes.values()]
+        pending = list(self._session_messages)
 
         async def listed() -> Any:
             from pinfold_protocol.session import SessionListResult
@@ -182,39 +209,50 @@ class Native:
         tool = TOOLS.get(params.name)
         request.changing = tool is not None and tool.action == "change"
         request.cancel = ticket.cancel
-        start = self._change if request.changing else self._read
-        return self._in_order(params.session_id, lambda: start(params, ticket))
+        if request.changing:
+            return self._change(params, ticket)
+        return self._in_order(params.session_id, lambda: self._read(params, ticket))
 
     def _read(self, params: "ToolsCallParams", ticket: "Ticket") -> Any:
         from pinfold.paths.errors import WouldBlock
 
+        session = self.gateway.sessions.get(params.session_id)
         if not self._wire.congested:
             try:
-                return _plain(self.gateway.call(params, ticket, cached=True))
+                return _plain(self.gateway.call(params, ticket, session=session, cached=True))
             except WouldBlock:
                 pass
-        return self._on_pool(lambda: self.gateway.call(params, ticket))
+        return self._on_pool(lambda: self.gateway.call(params, ticket, session=session))
 
     def _change(self, params: "ToolsCallParams", ticket: "Ticket") -> Awaitable[Any]:
-        """Changes queue up by the path as written; other spellings of it exclude each other, but
-        are not ordered."""
+        """Changes to one directory, as it is written, run one by one in order of arrival: that
+        orders the changes to one path, and a directory that somebody keeps locked costs one
+        thread. Other spellings of a path exclude each other, but are not ordered."""
         key = self._turn_key(params)
-        previous = self._turns.get(key)
-        mine: asyncio.Future[None] = self._loop.create_future()
-        self._turns[key] = mine
-
-        def over(_: Any) -> None:
-            mine.set_result(None)
-            if self._turns.get(key) is mine:
-                del self._turns[key]
+        work: list[asyncio.Future[Any]] = []
+        found = self._in_order(
+            params.session_id, lambda: self.gateway.sessions.get(params.session_id)
+        )
+        turn = self._turns[key] = Turn(self._loop, self._turns.get(key))
 
         async def run() -> Any:
-            if previous is not None:
-                await asyncio.wait((previous,))
-            return await self._on_pool(lambda: self.gateway.call(params, ticket))
+            session = await found if isinstance(found, Awaitable) else found
+            if turn.previous is not None:
+                await asyncio.wait((turn.previous,))
+            return await self._on_pool(
+                lambda: self.gateway.call(params, ticket, session=session), work
+            )
+
+        def answered(_: Any) -> None:
+            turn.leave(work[0] if work else None)
+
+        def over(_: Any) -> None:
+            if self._turns.get(key) is turn:
+                del self._turns[key]
 
         task = asyncio.ensure_future(run())
-        task.add_done_callback(over)
+        task.add_done_callback(answered)
+        turn.over.add_done_callback(over)
         return task
 
     def _turn_key(self, params: "ToolsCallParams") -> str:
@@ -223,29 +261,30 @@ class Native:
         path = params.arguments.get("file_path")
         if not isinstance(path, str) or path.startswith("~"):
             return str(path)
-        base = self.gateway.sessions.get(params.session_id).project_root
-        return collapse(path if path.startswith("/") else f"{base}/{path}")
+        base = self._project(params.session_id)
+        return collapse(path if path.startswith("/") else f"{base}/{path}").rpartition("/")[0]
+
+    def _project(self, session_id: str) -> str | None:
+        if lane := self._lanes.get(session_id):
+            return lane.project
+        return self.gateway.sessions.get(session_id).project_root
 
     # Order
 
     def _in_order(self, session_id: str | None, start: Callable[[], Any]) -> Any:
-        """Start now, or when the session messages before it have taken effect."""
+        """Start now, or when the session messages before it have taken effect: a future then."""
         lane = None if session_id is None else self._lanes.get(session_id)
         if lane is None:
             return start()
         place: asyncio.Future[Any] = self._loop.create_future()
         lane.waiting.append((place, start))
-
-        async def wait() -> Any:
-            started = await place
-            return await started if isinstance(started, Awaitable) else started
-
-        return wait()
+        return place
 
     def _session_message(
         self,
         request: Request,
         work: Callable[[], Any],
+        project: str | None = None,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> Any:
         """Run a session message: what names the session later waits until it has taken effect."""
@@ -255,7 +294,7 @@ class Native:
 
         def start() -> Any:
             if session_id is not None:
-                self._lanes[session_id] = Lane(self._loop)
+                self._lanes[session_id] = Lane(project or self._known_project(session_id))
             task = asyncio.ensure_future(run())
             task.add_done_callback(lambda _: self._leave(session_id))
             return task
@@ -263,86 +302,119 @@ class Native:
         async def run() -> Any:
             if before is not None:
                 await before()
-            return _plain(await self._loop.run_in_executor(self._pool, work))
+            return _plain(await self._loop.run_in_executor(self._session_pool, work))
 
-        return self._in_order(session_id, start)
+        future: asyncio.Future[Any] = self._in_order(session_id, start)
+        self._session_messages.add(future)
+        future.add_done_callback(self._session_messages.discard)
+        return future
+
+    def _known_project(self, session_id: str) -> str | None:
+        from pinfold_protocol.errors import RpcError
+
+        try:
+            return self.gateway.sessions.get(session_id).project_root
+        except RpcError:
+            return None
 
     def _leave(self, session_id: str | None) -> None:
         """A session message has taken effect: start what waited for it, in order."""
         lane = None if session_id is None else self._lanes.pop(session_id, None)
-        if lane is None:
-            return
-        lane.done.set_result(None)
-        while lane.waiting and session_id not in self._lanes:
+        while lane is not None and lane.waiting and session_id not in self._lanes:
             place, start = lane.waiting.popleft()
             if place.cancelled():
                 continue
             try:
-                started = start()
+                _resolve(place, start())
             except Exception as error:  # noqa: BLE001 - handed on to whoever asked
                 place.set_exception(error)
-                continue
-            place.set_result(
-                asyncio.ensure_future(started) if isinstance(started, Awaitable) else started
-            )
-        if lane.waiting and session_id is not None:
+        if lane is not None and lane.waiting and session_id is not None:
             self._lanes[session_id].waiting.extend(lane.waiting)
 
     # Room
 
-    async def _on_pool(self, work: Callable[[], Any]) -> Any:
-        """Run on the pool, when there is room: nothing is begun while the host is far behind."""
+    async def _on_pool(
+        self, work: Callable[[], Any], begun: "list[asyncio.Future[Any]] | None" = None
+    ) -> Any:
+        """Run on the pool, when there is room: nothing is begun while the host is far behind.
+
+        `begun` gets the future of the work, which ends with its thread, not with the request.
+        """
         from pinfold.app import Cancelled
 
         if self._waiting or not self._has_room():
-            await self._wait_for_room()
+            place: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(place)
+            await place
         self._running += 1
+        running = self._loop.run_in_executor(self._pool, work)
+        running.add_done_callback(self._done)
+        if begun is not None:
+            begun.append(running)
         try:
-            return _plain(await self._loop.run_in_executor(self._pool, work))
+            return _plain(await asyncio.shield(running))
         except Cancelled:
             raise asyncio.CancelledError from None
-        finally:
-            self._running -= 1
-            self._loop.call_soon(self._admit)  # after the answer has been queued
+
+    def _done(self, running: "asyncio.Future[Any]") -> None:
+        self._running -= 1
+        if not running.cancelled():
+            running.exception()  # whoever asked may be gone
+        self._loop.call_soon(self._admit)  # after the answer has been queued
 
     def _has_room(self) -> bool:
         expected = self._wire.queued + self._running * _ANSWER_BYTES
         behind = self._wire.queued > _BEHIND_BYTES
         return self._running < _WORKERS and (not behind or expected <= CONGESTED)
 
-    async def _wait_for_room(self) -> None:
-        place: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(place)
-        if len(self._waiting) > _MAX_WAITING:
-            self._wire.pause()
-        await place
-
     def _admit(self) -> None:
+        """Wake up the first that waits, if there is room; it counts as running when it does."""
         while self._waiting and self._has_room():
             place = self._waiting.popleft()
             if not place.done():
                 place.set_result(None)
-                break  # it counts as running only when it has been woken up
+                break
         if self._waiting and self._has_room():
             self._loop.call_soon(self._admit)
-        if len(self._waiting) <= _MAX_WAITING:
-            self._wire.resume()
 
     # The end
 
     async def settle(self) -> None:
-        """Let running changes finish, end everything else; within a second."""
+        """Let running changes finish, end everything else."""
         await self._settle([r for r in self.rpc.running.values() if r.method != "shutdown"])
 
     async def _settle(self, requests: list[Request]) -> None:
-        changes = [each.task for each in requests if each.changing and each.task is not None]
+        """Changes get a little time; what is being published then is waited for."""
         for each in requests:
             if not each.changing:
                 self.rpc.cancel(each)
-        if changes:
-            await asyncio.wait(changes, timeout=_SETTLE_SECONDS)
-        for each in requests:
-            self.rpc.cancel(each)
+        for seconds in (_SETTLE_SECONDS, None):
+            changes = [each.task for each in requests if each.task and not each.task.done()]
+            if changes:
+                await asyncio.wait(changes, timeout=seconds)
+            for each in requests:
+                self.rpc.cancel(each)
+
+
+def _resolve(place: "asyncio.Future[Any]", started: Any) -> None:
+    """Let a future end as what was started does."""
+    if not isinstance(started, Awaitable):
+        place.set_result(started)
+        return
+    task = asyncio.ensure_future(started)
+
+    def hand_on(_: Any) -> None:
+        if place.done():
+            return
+        if task.cancelled():
+            place.cancel()
+        elif error := task.exception():
+            place.set_exception(error)
+        else:
+            place.set_result(task.result())
+
+    task.add_done_callback(hand_on)
+    place.add_done_callback(lambda _: task.cancel() if place.cancelled() else None)
 
 
 def _plain(value: Any) -> Any:
@@ -388,22 +460,31 @@ class Process:
         self._wire.on_lost = lambda: self.stop(1)
         self._status: asyncio.Future[int] = self._loop.create_future()
         self._stopping = False
+        self._signalled = 0
 
     async def run(self) -> int:
         """Serve until the end; the exit status."""
         for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-            self._loop.add_signal_handler(number, self.stop, status)
+            self._loop.add_signal_handler(number, self._signal, status)
         self._wire.start()
         status = await self._status
-        await self._native.settle()
+        try:
+            await asyncio.wait_for(self._native.settle(), _SETTLE_SECONDS + 0.1)
+        except TimeoutError:  # a file system that does not answer: what is whole stays whole
+            pass
         await self._wire.flush(_FLUSH_SECONDS)
-        return status
+        self._wire.restore()
+        return self._signalled or status
+
+    def _signal(self, status: int) -> None:
+        self._signalled = self._signalled or status
+        self.stop(status)
 
     def stop(self, status: int) -> None:
-        """Begin to end; the first call decides the status."""
+        """Begin to end; the first call decides the status, unless a signal comes."""
         if not self._stopping:
             self._stopping = True
-            self._wire.stop_reading()
+            self._wire.pause("stopped")
             self._status.set_result(status)
 
     def _watch_process(self, process: int) -> None:
@@ -412,6 +493,8 @@ class Process:
         except ProcessLookupError:
             log("the process named in initialize is gone")
             self._loop.call_soon(self.stop, 1)
+        except OverflowError:
+            log("the process named in initialize cannot be one")
         except (OSError, AttributeError):  # an old kernel, or another system
             self._poll_process(process)
         else:

@@ -8,7 +8,8 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from pinfold.doors.codec import id_of_oversized, parse, serialize
+from pinfold.doors.codec import parse, serialize
+from pinfold.doors.oversized import id_of_oversized
 from pinfold.doors.stdio import log_exception
 from pinfold.doors.wire import Wire
 from pinfold_protocol import errors
@@ -17,14 +18,18 @@ from pinfold_protocol.framing import Oversized
 
 RequestId = int | str
 _INVALID = object()
+_MAX_HELD = 64 << 20
+_MAX_RUNNING = 8192
+"""Bytes and number of requests under way above which reading pauses."""
 
 
 class Request:
     """A request under way. `cancel` is what else must happen when it is cancelled: it returns
     False if it is too late, and then the request is answered as if nobody had asked."""
 
-    def __init__(self, request_id: RequestId, method: str) -> None:
+    def __init__(self, request_id: RequestId, method: str, size: int = 0) -> None:
         self.id = request_id
+        self.size = size
         self.method = method
         self.session_id: str | None = None
         self.changing = False
@@ -59,6 +64,8 @@ class Rpc:
         self.initialized = False
         self.shut_down = False
         self.heard = False
+        self._held = 0
+        self._size = 0
         wire.on_body = self._body
         wire.on_oversized = self._oversized
         wire.on_broken = self._broken
@@ -68,6 +75,7 @@ class Rpc:
 
     def _body(self, body: bytes) -> None:
         self.heard = True
+        self._size = len(body)
         try:
             message = parse(body)
         except ValueError as error:
@@ -94,7 +102,7 @@ class Rpc:
         self._stop(1)
 
     def _end(self) -> None:
-        if self._wire.framer.mid_message:
+        if self._wire.framer.mid_message and not self.shut_down:
             error = RpcError(errors.PARSE_ERROR, "The input ended inside of a message")
             self._fail(None, error)
             self._stop(1)
@@ -149,8 +157,8 @@ class Rpc:
             error.data = {"id": request_id}
             self._fail(None, error)
             return
-        request = Request(request_id, method)
-        self.running[request_id] = request
+        request = Request(request_id, method, self._size)
+        self._add(request)
         try:
             self._require_state(method)
             result = self._begin(request, params)
@@ -163,6 +171,23 @@ class Rpc:
                 request.task = asyncio.ensure_future(self._finish(request, result))
             else:
                 self._answer(request, result)
+
+    def _add(self, request: Request) -> None:
+        """What is held for the host is bounded: reading pauses until some of it is answered."""
+        self.running[request.id] = request
+        self._held += request.size
+        if self._held > _MAX_HELD or len(self.running) > _MAX_RUNNING:
+            self._wire.pause("requests")
+
+    def _remove(self, request: Request) -> bool:
+        """False if it has been answered already."""
+        if self.running.get(request.id) is not request:
+            return False
+        del self.running[request.id]
+        self._held -= request.size
+        if self._held <= _MAX_HELD and len(self.running) <= _MAX_RUNNING:
+            self._wire.resume("requests")
+        return True
 
     def _require_state(self, method: str) -> None:
         if self.shut_down and method != "exit":
@@ -180,7 +205,8 @@ class Rpc:
             return result
         if request.method == "shutdown":
             self.shut_down = True
-            return self._shut_down(request)
+            request.cancel = lambda: False
+            return self._service.settle()
         if request.method == "exit":
             asyncio.get_running_loop().call_soon(self._stop, 0 if self.shut_down else 1)
             return None
@@ -192,9 +218,6 @@ class Rpc:
         """Where a language server will be mounted for editors; until then nobody is."""
         message = f"Method not found: {request.method}"
         raise RpcError(errors.METHOD_NOT_FOUND, message, {"method": request.method})
-
-    async def _shut_down(self, request: Request) -> None:
-        await self._service.settle()
 
     async def _finish(self, request: Request, result: Awaitable[Any]) -> None:
         try:
@@ -216,13 +239,11 @@ class Rpc:
         except (TypeError, ValueError, RecursionError) as error:
             self._answer_error(request, _internal(error))
             return
-        if self.running.get(request.id) is request:
-            del self.running[request.id]
+        if self._remove(request):
             self._wire.send(body)
 
     def _answer_error(self, request: Request, error: RpcError) -> None:
-        if self.running.get(request.id) is request:
-            del self.running[request.id]
+        if self._remove(request):
             self._fail(request.id, error)
 
     def _fail(self, request_id: RequestId | None, error: RpcError) -> None:
@@ -233,7 +254,7 @@ class Rpc:
 
 
 def _is_id(value: Any) -> bool:
-    return type(value) in (int, str)
+    return type(value) is str or (type(value) is int and -(2**63) <= value < 2**64)
 
 
 def _not_a_request(problem: str) -> RpcError:

@@ -16,8 +16,12 @@ _CHUNK = 1 << 20
 _TURN = 64
 """Messages handled before the loop gets to do something else."""
 _BATCH = 16
+_SMALL = 16 * 1024
+"""Messages up to this size share a buffer while they wait."""
 CONGESTED = 8 << 20
 """Bytes queued for the host above which no new work should be begun."""
+_FULL = 4 * CONGESTED
+"""And above which nothing is read any more, since even an error is an answer."""
 
 
 class Wire:
@@ -28,10 +32,10 @@ class Wire:
         self._writing = writing
         self.framer = Framer(max_body)
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[memoryview] = deque()
+        self._queue: deque[bytes | bytearray] = deque()
+        self._written = 0  # of the first in the queue
         self.queued = 0
-        self._paused = False
-        self._stopped = False
+        self._paused: set[str] = set()
         self._ended = False
         self._pumping = False
         self._watching = False
@@ -61,23 +65,19 @@ class Wire:
         except OSError:
             pass
 
-    def pause(self) -> None:
-        """Stop reading until `resume`."""
-        self._paused = True
+    def pause(self, reason: str) -> None:
+        """Stop reading until this reason, and every other, is gone."""
+        self._paused.add(reason)
         if self._watching:
             self._loop.remove_reader(self._reading)
             self._watching = False
 
-    def stop_reading(self) -> None:
-        """Never read again."""
-        self.pause()
-        self._stopped = True
-
-    def resume(self) -> None:
-        """Go on reading, beginning with what is already there."""
-        if self._paused and not self._stopped:
-            self._paused = False
-            self._loop.call_soon(self._pump)
+    def resume(self, reason: str) -> None:
+        """A reason to pause is gone; go on with what has been read already."""
+        if reason in self._paused:
+            self._paused.remove(reason)
+            if not self._paused:
+                self._loop.call_soon(self._pump)
 
     def _readable(self) -> None:
         try:
@@ -92,7 +92,10 @@ class Wire:
         while True:
             self._wanted.wait()
             self._wanted.clear()
-            data = os.read(self._reading, _CHUNK)
+            try:
+                data = os.read(self._reading, _CHUNK)
+            except OSError:
+                data = b""
             self._loop.call_soon_threadsafe(self._received, data)
             if not data:
                 return
@@ -122,14 +125,14 @@ class Wire:
                     self.on_oversized(event)
             self._loop.call_soon(self._pump)
         except FramingError as error:
-            self.pause()
+            self.pause("broken")
             self.on_broken(str(error))
         finally:
             self._pumping = False
 
     def _want_more(self) -> None:
         if self._ended:
-            self.pause()
+            self.pause("ended")
             self.on_end()
         elif not self._pollable:
             self._wanted.set()
@@ -148,16 +151,23 @@ class Wire:
         """Queue one message, and write what can be written now."""
         idle = not self._queue
         header = frame(body)
-        self._queue.extend((memoryview(header), memoryview(body)))
+        last = self._queue[-1] if len(self._queue) > 1 else None
+        if len(body) > _SMALL:
+            self._queue.extend((header, body))
+        elif isinstance(last, bytearray) and len(last) < _CHUNK:
+            last += header + body
+        else:
+            self._queue.append(bytearray(header + body))
         self.queued += len(header) + len(body)
         if idle:
             self._write()
+        if self.queued > _FULL:
+            self.pause("full")
 
     def _write(self) -> None:
         try:
             while self._queue:
-                batch = [self._queue[i] for i in range(min(len(self._queue), _BATCH))]
-                self._wrote(os.writev(self._writing, batch))
+                self._wrote(os.writev(self._writing, self._batch()))
         except (BlockingIOError, InterruptedError):
             self._loop.add_writer(self._writing, self._write)
         except OSError:
@@ -168,15 +178,28 @@ class Wire:
             return
         if not self._queue:
             self._loop.remove_writer(self._writing)
+        if self.queued <= _FULL // 2:
+            self.resume("full")
         self.on_drained()
+
+    def _batch(self) -> list[memoryview]:
+        batch = [memoryview(self._queue[i]) for i in range(min(len(self._queue), _BATCH))]
+        batch[0] = batch[0][self._written :]
+        return batch
 
     def _wrote(self, count: int) -> None:
         self.queued -= count
-        while count:
-            first = self._queue.popleft()
-            if count < len(first):
-                self._queue.appendleft(first[count:])
-            count -= min(count, len(first))
+        self._written += count
+        while self._queue and self._written >= len(self._queue[0]):
+            self._written -= len(self._queue.popleft())
+
+    def restore(self) -> None:
+        """Leave the descriptors as other holders of them expect: blocking."""
+        for descriptor in (self._reading, self._writing):
+            try:
+                os.set_blocking(descriptor, True)
+            except OSError:
+                pass
 
     async def flush(self, seconds: float) -> None:
         """Wait until everything is written, but not longer than that."""

@@ -1,41 +1,67 @@
 """A unified diff for people and models, bounded in time and size. Not meant for `patch`."""
 
 import difflib
+import re
 
 from pinfold.text.codec import printable
-from pinfold.text.lines import split_lines
+from pinfold.text.edit import common_prefix, common_suffix
+from pinfold.text.lines import normalize, split_lines
 
-_MOST_LINES = 2000
+_ENDING = re.compile(r"\r\n|\r|\n")
+_MOST_COMPARED = 200_000
+"""Characters between the first and the last difference that are compared line by line."""
 _MOST_CHARACTERS = 32_768
 
 
 def unified_diff(before: str, after: str, path: str) -> str:
     """The change from `before` to `after`; empty if there is none. A CR is shown as `␍`.
 
-    Only the part between the first and the last changed line is compared; where that is longer
-    than 2,000 lines it is counted instead of shown.
+    Only what lies between the first and the last difference is looked at line by line; where that
+    is long it is counted instead of shown.
     """
-    old, new = split_lines(before), split_lines(after)
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
-    skip = max(0, head - 3)
-    keep = max(0, tail - 3)
-    left, right = old[skip : len(old) - keep], new[skip : len(new) - keep]
-    if not left and not right:
+    if before == after:
         return ""
-    if max(len(left), len(right)) > _MOST_LINES:
-        return f"@@ from line {head + 1} on: {len(left)} lines become {len(right)} @@\n"
+    head = _line_start(before, common_prefix(before, after), context=3)
+    tail = common_suffix(before[head:], after[head:])
+    end = _line_end(before, len(before) - tail, context=3)
+    left, right = before[head:end], after[head : len(after) - (len(before) - end)]
+    if max(len(left), len(right)) > _MOST_COMPARED:
+        counts = (_lines_in(left), _lines_in(right))
+        return (
+            f"@@ from line {_lines_in(before[:head]) + 1} on: {counts[0]} lines -> {counts[1]} @@\n"
+        )
     names = (f"a{path}", f"b{path}")
-    body = [_shown(line) for line in difflib.unified_diff(left, right, *names, n=3)]
-    if len(body) > 2:
-        body[2:] = [_shift(line, skip) if line.startswith("@@") else line for line in body[2:]]
+    old, new = split_lines(left), split_lines(right)
+    body = [_shown(line) for line in difflib.unified_diff(old, new, *names, n=3)]
+    skipped = _lines_in(before[:head])
+    body[2:] = [_shift(line, skipped) if line.startswith("@@") else line for line in body[2:]]
     text = printable("".join(body))
     return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "\n…\n"
 
 
-def _common(a: list[str], b: list[str]) -> int:
-    most = min(len(a), len(b))
-    return next((i for i in range(most) if a[i] != b[i]), most)
+def _lines_in(text: str) -> int:
+    return normalize(text).count("\n")
+
+
+def _line_start(text: str, index: int, context: int) -> int:
+    """The beginning of the line `context` lines before the one that `index` is in."""
+    if text[index - 1 : index + 1] == "\r\n":
+        index -= 1
+    for _ in range(context + 1):
+        index = max(text.rfind("\n", 0, index), text.rfind("\r", 0, index))
+        if index < 0:
+            return 0
+    return index + 1
+
+
+def _line_end(text: str, index: int, context: int) -> int:
+    """The end of the line `context` lines after the one that `index` is in."""
+    for _ in range(context + 1):
+        ending = _ENDING.search(text, index)
+        if ending is None:
+            return len(text)
+        index = ending.end()
+    return index
 
 
 def _shown(line: str) -> str:

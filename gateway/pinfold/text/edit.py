@@ -9,7 +9,7 @@ from bisect import bisect_left
 
 import attrs
 
-from pinfold.text.lines import NormalizedView, endings, normalize
+from pinfold.text.lines import NormalizedView, endings, line_ending, normalize
 
 Span = tuple[int, int]
 _ENDING = re.compile(r"\r\n|\r|\n")
@@ -77,8 +77,8 @@ def _splice(text: str, span: Span, new: str, around: "_Endings") -> Splice:
         own = endings(text[start:end]) or [around.at(start)]
         return Splice(start, end, _LONE_NEWLINE.sub(own[-1], new))
     view = NormalizedView(text[start:end])
-    head = _common_prefix(view.text, new)
-    tail = _common_suffix(view.text[head:], new[head:])
+    head = common_prefix(view.text, new)
+    tail = common_suffix(view.text[head:], new[head:])
     first = start + view.original_index(head)
     last = start + view.original_index(len(view.text) - tail)
     middle = new[head : len(new) - tail]
@@ -140,7 +140,8 @@ class _Endings:
         return self._found[following].group()
 
 
-def _common_prefix(a: str, b: str) -> int:
+def common_prefix(a: str, b: str) -> int:
+    """How many characters two texts have in common at the beginning."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
@@ -151,7 +152,8 @@ def _common_prefix(a: str, b: str) -> int:
     return low
 
 
-def _common_suffix(a: str, b: str) -> int:
+def common_suffix(a: str, b: str) -> int:
+    """How many characters two texts have in common at the end."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
@@ -164,7 +166,7 @@ def _common_suffix(a: str, b: str) -> int:
 
 def fit_endings(content: str, existing: str) -> str:
     """Whole new content for a file: it keeps a uniform ending, unless it brings CRLF itself."""
-    found = set(endings(existing)) if "\r" in existing else set()
-    if len(found) != 1 or "\r\n" in content:
+    ending = {"crlf": "\r\n", "cr": "\r"}.get(line_ending(existing) or "")
+    if ending is None or "\r\n" in content:
         return content
-    return _LONE_NEWLINE.sub(found.pop(), content)
+    return content.replace("\n", ending)

@@ -9,7 +9,7 @@ from pinfold_protocol.tools import LineEnding
 
 _ENDING = re.compile(r"\r\n|\r|\n")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_NAMES: dict[str, LineEnding] = {"\n": "lf", "\r\n": "crlf", "\r": "cr"}
+_ENDINGS: tuple[LineEnding, ...] = ("lf", "crlf", "cr")
 
 
 def split_lines(text: str) -> list[str]:
@@ -24,10 +24,12 @@ def endings(text: str) -> list[str]:
 
 def line_ending(text: str) -> LineEnding | None:
     """What ends the lines of a text; None where nothing does."""
-    if "\r" not in text:
-        return "lf" if "\n" in text else None
-    found = set(endings(text))
-    return _NAMES[found.pop()] if len(found) == 1 else "mixed"
+    both = text.count("\r\n")
+    counts = {"crlf": both, "cr": text.count("\r") - both, "lf": text.count("\n") - both}
+    found: list[LineEnding] = [name for name in _ENDINGS if counts[name]]
+    if not found:
+        return None
+    return found[0] if len(found) == 1 else "mixed"
 
 
 def normalize(text: str) -> str:
