@@ -18,12 +18,14 @@ import attrs
 from pinfold_protocol import methods
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.errors import RpcError
-from pinfold_protocol.framing import Body, Framer, frame
+from pinfold_protocol.framing import Body, Framer, FramingError, frame
 from pinfold_protocol.session import MemoryOptions, Profile, SessionResult
 from pinfold_protocol.tools import ToolResult
 
 DEFAULT_COMMAND = (sys.executable, "-m", "pinfold", "serve")
 _MAX_REPLY = 1 << 30
+_PATIENCE = 3.0
+"""Seconds that a gateway has to answer `shutdown`, and then to end."""
 
 
 class ConnectionLost(Exception):
@@ -37,6 +39,7 @@ class Client:
         self._process = process
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._next_id = 0
+        self._trouble: Exception | None = None
         self.on_notification: Callable[[str, Any], None] = lambda method, params: None
         self._reader = asyncio.create_task(self._read())
 
@@ -64,7 +67,8 @@ class Client:
         try:
             await client._initialize(options)
         except BaseException:
-            await client.close()
+            process.kill()
+            await client._end()
             raise
         return client
 
@@ -78,8 +82,8 @@ class Client:
     async def request(self, method: str, params: Any = None) -> Any:
         """Send a request and return its result as plain JSON.
 
-        Raises RpcError for an error answer, ConnectionLost if none can come. Cancelling the
-        awaiting task sends `$/cancelRequest`.
+        Raises RpcError for an error answer, ConnectionLost if none can come, ValueError for
+        params that JSON cannot say (NaN). Cancelling the awaiting task sends `$/cancelRequest`.
         """
         self._next_id += 1
         request_id = self._next_id
@@ -89,7 +93,7 @@ class Client:
             await self._send({"id": request_id, "method": method, "params": params})
             return await future
         except asyncio.CancelledError:
-            await self.notify(methods.CANCEL_REQUEST, {"id": request_id})
+            self._write({"method": methods.CANCEL_REQUEST, "params": {"id": request_id}})
             raise
         finally:
             self._waiting.pop(request_id, None)
@@ -119,17 +123,29 @@ class Client:
         return Session(self, structure(opened, SessionResult))
 
     async def close(self) -> int:
-        """`shutdown`, `exit`, and the gateway's exit status. A dead gateway is no error."""
+        """`shutdown`, `exit`, and the gateway's exit status. A dead gateway is no error; one that
+        does not answer within a few seconds is ended."""
         try:
-            if self._process.returncode is None:
+            async with asyncio.timeout(_PATIENCE):
                 await self.request(methods.SHUTDOWN)
                 await self.notify(methods.EXIT)
-        except (ConnectionLost, RpcError, ConnectionError):
+        except (ConnectionLost, RpcError, TimeoutError):
             pass
+        return await self._end()
+
+    async def _end(self) -> int:
         if self._process.stdin is not None:
             self._process.stdin.close()
-        await self._reader
-        return await self._process.wait()
+        for insist in (self._process.terminate, self._process.kill):
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await self._process.wait()
+            except TimeoutError:
+                insist()
+        status = await self._process.wait()
+        self._reader.cancel()
+        await asyncio.gather(self._reader, return_exceptions=True)
+        return status
 
     async def __aenter__(self) -> Self:
         return self
@@ -144,12 +160,19 @@ class Client:
 
     async def _send(self, message: dict[str, Any]) -> None:
         if self._reader.done():
-            raise ConnectionLost("the gateway is gone")
-        body = json.dumps({"jsonrpc": "2.0"} | message).encode()
+            raise ConnectionLost("the gateway is gone") from self._trouble
+        self._write(message)
         stdin = self._process.stdin
         assert stdin is not None
-        stdin.write(frame(body) + body)
-        await stdin.drain()
+        try:
+            await stdin.drain()
+        except ConnectionError as error:
+            raise ConnectionLost("the gateway is gone") from error
+
+    def _write(self, message: dict[str, Any]) -> None:
+        body = json.dumps({"jsonrpc": "2.0"} | message, allow_nan=False).encode()
+        if self._process.stdin is not None and not self._process.stdin.is_closing():
+            self._process.stdin.write(frame(body) + body)
 
     async def _read(self) -> None:
         framer = Framer(_MAX_REPLY)
@@ -161,10 +184,14 @@ class Client:
                 while event := framer.next_event():
                     if isinstance(event, Body):
                         self._dispatch(json.loads(event.data))
+        except (ValueError, KeyError, TypeError, AttributeError, FramingError) as error:
+            self._trouble = error  # not a gateway: whoever waits is told
         finally:
             for future in self._waiting.values():
                 if not future.done():
-                    future.set_exception(ConnectionLost("the gateway ended before it answered"))
+                    lost = ConnectionLost("the gateway ended before it answered")
+                    lost.__cause__ = self._trouble
+                    future.set_exception(lost)
 
     def _dispatch(self, message: dict[str, Any]) -> None:
         if "method" in message:

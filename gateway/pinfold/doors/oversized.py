@@ -17,10 +17,8 @@ def id_of_oversized(event: Oversized) -> int | str | None:
     head = _members_forward(event.head)
     if "method" not in head and ("result" in head or "error" in head):
         return None
-    found = head.get("id")
-    if found is None:
-        found = _members_backward(event.tail).get("id")
-    return None if found is None else _as_id(found)
+    found = head.get("id") or _members_backward(event.tail).get("id")
+    return _as_id(found) if found else None
 
 
 def _members_forward(text: bytes) -> dict[str, bytes]:
@@ -34,8 +32,9 @@ def _members_forward(text: bytes) -> dict[str, bytes]:
             cut = at == len(text) and value[:1] not in b'"[{'
             members[key] = b"" if value in (b"{", b"[") or cut else value
             key, expecting = None, False
-        elif depth == 1 and value == b":":
+        elif depth == 1 and value == b":" and key is not None:
             expecting = True
+            members[key] = b""  # its value may be cut off
         elif depth == 1 and value[:1] == b'"':
             key = _text(value)
         depth += (value in (b"{", b"[")) - (value in (b"}", b"]"))

@@ -1,0 +1,294 @@
+"""What a hostile host or a bad moment did to the door once."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_sessions import Held, _peak_kib
+
+from pinfold.doors.codec import parse
+from pinfold.doors.oversized import id_of_oversized
+from pinfold_protocol.framing import EDGE, Oversized
+from support import DEADLINE, SERVE, Raw, clean_env, framed, read, request, write
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Iterator[Raw]:
+    with Raw(clean_env(HOME=str(tmp_path))) as server:
+        yield server.initialize()
+
+
+def writing(number: Any, session: str, path: Path | str, content: str) -> dict[str, Any]:
+    arguments = {"file_path": str(path), "content": content}
+    params = {"sessionId": session, "name": "write_file", "arguments": arguments}
+    return request(number, "tools/call", params)
+
+
+def cancel(number: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": number}}
+
+
+@pytest.mark.parametrize("count", [2, 5, 60])
+def test_sessions_opened_in_one_write_are_all_open(count: int) -> None:
+    with Raw() as raw:
+        opening = [
+            request(n, "session/open", {"profile": "main", "projectRoot": "/", "sessionId": str(n)})
+            for n in range(count)
+        ]
+        raw.send(request("i", "initialize", {}), *opening, request("l", "session/list"))
+        answers = {answer["id"]: answer for answer in (raw.receive() for _ in range(count + 2))}
+        listed = {each["sessionId"] for each in answers["l"]["result"]["sessions"]}
+        assert listed == {str(n) for n in range(count)}
+
+
+def test_the_list_waits_for_sessions_without_an_id_and_for_queued_messages(raw: Raw) -> None:
+    opening = {"profile": "main", "projectRoot": "/"}
+    raw.send(request(1, "session/open", opening), request(2, "session/list"))
+    answers = {answer["id"]: answer for answer in (raw.receive() for _ in range(2))}
+    session = answers[1]["result"]["sessionId"]
+    assert [s["sessionId"] for s in answers[2]["result"]["sessions"]] == [session]
+    raw.send(
+        request(3, "session/configure", {"sessionId": session}),
+        request(4, "session/close", {"sessionId": session}),
+        request(5, "session/list"),
+    )
+    answers = {answer["id"]: answer for answer in (raw.receive() for _ in range(3))}
+    assert answers[5]["result"]["sessions"] == []
+
+
+@pytest.mark.parametrize("end", ["session/close", "shutdown", "eof", "sigterm"])
+def test_c184_whatever_was_published_is_reported_as_done(tmp_path: Path, end: str) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    early = None
+    with Raw() as raw:
+        raw.initialize()
+        session = raw.open(project)["sessionId"]
+        count = 200
+        raw.send(*(writing(n, session, f"{n % 7}/{n}.txt", "x") for n in range(count)))
+        if end == "eof":
+            raw.stdin.close()
+        elif end == "sigterm":
+            early = raw.receive()["id"]
+            raw.process.send_signal(signal.SIGTERM)
+        else:
+            raw.send(request("end", end, {"sessionId": session} if "/" in end else {}))
+        done: set[int] = set() if early is None else {early}
+        last = None
+        try:
+            while last != "end":
+                answer = raw.receive()
+                last = answer["id"]
+                if "result" in answer and last != "end" and not answer["result"]["isError"]:
+                    done.add(answer["id"])
+            raw.send(request("after", "session/list"))
+            assert raw.receive()["id"] == "after"  # nothing came after the answer
+        except EOFError:
+            assert end in ("eof", "sigterm")
+    files = {int(path.stem) for path in project.rglob("*.txt")}
+    assert files == done
+    assert not list(project.rglob(".pinfold-*"))
+
+
+def test_changes_to_one_path_keep_their_order_across_sessions(raw: Raw, tmp_path: Path) -> None:
+    path = tmp_path / "f.txt"
+    for name in "ab":
+        raw.open(tmp_path, sessionId=name)
+    raw.send(
+        request("c", "session/configure", {"sessionId": "a"}),
+        writing(1, "a", path, "1"),
+        writing(2, "b", path, "2"),
+    )
+    assert {raw.receive()["id"] for _ in range(3)} == {"c", 1, 2}
+    assert read(path) == b"2"
+
+
+def test_a_cancelled_change_does_not_let_others_pass(raw: Raw, tmp_path: Path) -> None:
+    directory = tmp_path / "d"
+    directory.mkdir()
+    session = raw.open(tmp_path)["sessionId"]
+    held = Held(directory)
+    raw.send(*(writing(n, session, "d/f.txt", str(n)) for n in (1, 2, 3)), cancel(2))
+    assert raw.receive()["error"]["code"] == -32800
+    held.release()
+    assert [raw.receive()["id"] for _ in range(2)] == [1, 3]
+    assert read(directory / "f.txt") == b"3"
+
+
+def test_a_locked_directory_costs_its_own_calls_only(raw: Raw, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    session = raw.open(tmp_path)["sessionId"]
+    held = Held(tmp_path / "d")
+    raw.send(*(writing(n, session, f"d/{n}.txt", "x") for n in range(100)))
+    raw.send(writing("w", session, "other.txt", "x"))
+    assert raw.receive(5)["id"] == "w"
+    assert raw.open(tmp_path)["sessionId"]
+    held.release()
+
+
+def test_a_surrogate_in_a_large_message_is_read_in_bounded_memory(raw: Raw) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\\ud800","b":"%s"}}' % (
+        b"a\\n" * 5_000_000
+    )
+    raw.send(body)
+    assert raw.receive()["error"]["code"] == -32601
+    assert _peak_kib(raw.process.pid) < 250 * 1024
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b'{"jsonrpc":"2.0","id":1,"method":"nope"}',
+        b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}',
+    ],
+)
+def test_answers_that_nobody_reads_are_bounded(raw: Raw, body: bytes) -> None:
+    stream = framed(body) * 2000
+    stopped = threading.Event()
+
+    def write_on() -> None:
+        try:
+            for _ in range(100):
+                raw.write(stream)
+        except (BrokenPipeError, ValueError, OSError):
+            pass
+        stopped.set()
+
+    writer = threading.Thread(target=write_on)
+    writer.start()
+    stopped.wait(6)
+    assert _peak_kib(raw.process.pid) < 200 * 1024
+    raw.process.kill()
+    writer.join(DEADLINE)
+
+
+@pytest.mark.parametrize("process", [2**31, 2**40, 2**63, -1, 0, "5", 1.5, True])
+def test_any_process_id_is_read_leniently(process: Any) -> None:
+    with Raw() as raw:
+        assert "serverInfo" in raw.result("initialize", {"processId": process})
+        assert raw.result("session/list") == {"sessions": []}
+
+
+@pytest.mark.parametrize(
+    "uri", ["file:///tmp/a\nb", "file:///tmp/a\tb", "file:///%ff", "file://[x"]
+)
+def test_uris_that_are_none(raw: Raw, uri: str) -> None:
+    error = raw.ask("session/open", {"profile": "main", "projectRoot": uri})["error"]
+    assert error["code"] == -32602 and error["data"]["path"] == "projectRoot"
+
+
+def test_scheme_and_host_of_a_uri_ignore_case(raw: Raw, tmp_path: Path) -> None:
+    opened = raw.open(f"FILE://LOCALHOST{tmp_path}", sessionId="s")
+    assert opened["sessionId"] == "s"
+
+
+def test_a_working_directory_that_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "cwd").mkdir()
+    command = f"cd {tmp_path}/cwd && rmdir ../cwd && exec {' '.join(SERVE)}"
+    opening = {"profile": "main", "projectRoot": str(tmp_path)}
+    messages = [request(1, "initialize", {}), request(2, "session/open", opening)]
+    result = subprocess.run(
+        ["sh", "-c", command],
+        input=b"".join(map(framed, messages)),
+        capture_output=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert b'"profile":"main"' in result.stdout
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_signals_while_it_starts(number: int, status: int) -> None:
+    """At any moment after the interpreter runs our code."""
+    statuses = set()
+    for attempt in range(6):
+        with Raw() as raw:
+            deadline = time.monotonic() + 5
+            while b"pinfold" not in _maps(raw.process.pid) and time.monotonic() < deadline:
+                pass
+            threading.Event().wait(attempt * 0.02)
+            statuses.add(raw.terminate(number))
+    assert statuses == {status}
+
+
+def _maps(process: int) -> bytes:
+    """Loaded once the loop's modules are: by then our own handlers have been set."""
+    try:
+        loaded = read(f"/proc/{process}/maps")
+    except OSError:
+        return b""
+    return b"pinfold" if b"_asyncio" in loaded or b"select" in loaded else b""
+
+
+def test_sigterm_during_a_large_write_ends_it_soon(tmp_path: Path) -> None:
+    path = write(tmp_path / "big.txt", b"old line\r\n" * 4_000_000)
+    with Raw() as raw:
+        raw.initialize()
+        session = raw.open(tmp_path)["sessionId"]
+        raw.send(writing(1, session, path, "new line\n" * 4_000_000))
+        raw.send(request(2, "session/list"))
+        assert raw.receive()["id"] == 2
+        began = time.monotonic()
+        assert raw.terminate() == 143
+        assert time.monotonic() - began < 4  # one second, and a busy machine
+    assert read(path) in (b"old line\r\n" * 4_000_000, b"new line\r\n" * 4_000_000)
+    assert os.listdir(tmp_path) == ["big.txt"]
+
+
+def test_after_shutdown_the_end_of_input_is_clean_wherever_it_comes(raw: Raw) -> None:
+    raw.result("shutdown")
+    raw.write(b"Content-Len")
+    assert raw.end_input() == 0
+
+
+X = "x" * 30_000
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"jsonrpc": "2.0", "_meta": {}, "id": 5, "method": "x", "params": {"a": X}}, 5),
+        ({"tags": [1, {"id": 4}], "t": 1.5, "id": 5, "method": "x", "params": {"a": X}}, 5),
+        ({"jsonrpc": "2.0", "params": {}, "id": 5, "method": "x", "extra": X}, 5),
+        ({"jsonrpc": "2.0", "method": "x", "params": {"a": X}, "id": 5, "_meta": {"id": 6}}, 5),
+        ({"method": "x", "params": {"a": X}, "id": "é\"\\", "trace": [1, "}{"]}, "é\"\\"),
+        ({"extra": X, "id": 2**63, "method": "x", "params": {}}, 2**63),
+        ({"extra": X, "id": "y" * 600, "method": "x"}, "y" * 600),
+        ({"method": "x", "params": {"id": 1, "a": X, "b": {"id": 2}}}, None),
+        ({"method": "x", "params": {"a": X, "b": '","id":7}'}}, None),
+        ({"id": 3, "result": X}, None),
+        ({"id": None, "method": "x", "a": X}, None),
+        ({"id": True, "method": "x", "a": X}, None),
+        ([{"id": 3}, X], None),
+        (X, None),
+    ],
+)  # fmt: skip
+def test_the_id_of_an_oversized_request(body: Any, expected: Any) -> None:
+    for ascii_only in (True, False):
+        for indent in (None, 1):
+            data = json.dumps(body, ensure_ascii=ascii_only, indent=indent).encode()
+            event = Oversized(len(data), data[:EDGE], data[-EDGE:])
+            assert id_of_oversized(event) == expected
+
+
+def test_an_escaped_key_is_the_same_key() -> None:
+    data = b'{"\\u0069d":5,"method":"x","params":"' + X.encode()
+    assert id_of_oversized(Oversized(len(data), data[:EDGE], data[-EDGE:])) == 5
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"a":1,}', b'{"a":"\\ud800",}', b'"\\ud800' + b"[" * 3000, b"[" * 3000 + b'"\\ud800"'],
+)
+def test_what_is_no_json_is_said_without_quoting_it(body: bytes) -> None:
+    with pytest.raises(ValueError) as caught:
+        parse(body)
+    assert "ud800" not in str(caught.value) and "a" not in str(caught.value).split("(")[0].split()
