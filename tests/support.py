@@ -1,5 +1,6 @@
 """What several tests share: a raw client, layouts of files, an embedded gateway."""
 
+import fcntl
 import json
 import os
 import select
@@ -8,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -291,3 +292,53 @@ def wiped(directory: Path) -> Iterator[Path]:
         yield directory
     finally:
         shutil.rmtree(directory)
+
+
+class Seam:
+    """Does something once, at one moment of a change."""
+
+    def __init__(self) -> None:
+        self.moment = ""
+        self.action: Callable[[], None] = lambda: None
+        self.seen: list[str] = []
+
+    def at(self, moment: str, action: Callable[[], None]) -> None:
+        self.moment, self.action = moment, action
+
+    def __call__(self, moment: str) -> None:
+        self.seen.append(moment)
+        if moment == self.moment:
+            self.moment = ""
+            self.action()
+
+
+class Bench:
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.seam = Seam()
+        self.place = Embedded(base, seam=self.seam)
+        self.memory = self.place.memory
+        self.project = str(self.place.project)
+        self.pinned = write(f"{self.memory}/pinned/p.md", "curated")
+        self.main = self.place.open("main")
+        self.dream = self.place.open("dream")
+
+    def write(self, path: str, content: str = "new", session: Any = None) -> dict[str, Any]:
+        return self.place.call(session or self.dream, "write_file", file_path=path, content=content)
+
+
+class Held:
+    """Another gateway's lock on a directory: writes below it wait."""
+
+    def __init__(self, directory: Path) -> None:
+        self._descriptor = os.open(directory, os.O_RDONLY)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+def peak_kib(process: int) -> int:
+    with open(f"/proc/{process}/status", encoding="ascii") as status:
+        line = next(line for line in status if line.startswith("VmHWM"))
+    return int(line.split()[1])

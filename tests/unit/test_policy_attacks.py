@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_publishing import Bench
 
 from pinfold.paths import linux
 from pinfold_protocol.errors import RpcError
 from pinfold_protocol.retention import RETENTION_KEY
-from support import Embedded, decision, details, kind, read, snapshot, write
+from support import Bench, Embedded, decision, details, kind, read, snapshot, write
 
 TOO_MANY = [errno.EMFILE, errno.EIO, errno.ESTALE, errno.ENOMEM, errno.EACCES]
 

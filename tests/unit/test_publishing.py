@@ -7,51 +7,17 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pinfold.app import Cancelled, Ticket
 from pinfold_protocol.session import ScopePatch
 from pinfold_protocol.tools import ToolsCallParams
-from support import Embedded, decision, kind, read, snapshot, write
+from support import Bench, Embedded, decision, kind, read, snapshot, write
 
 PATCH = ScopePatch(protect_pinned=True, given=("protectPinned",))
 
 MOMENTS = ("opened", "written", "decided", "exchanged")
-
-
-class Seam:
-    """Does something once, at one moment of a change."""
-
-    def __init__(self) -> None:
-        self.moment = ""
-        self.action: Callable[[], None] = lambda: None
-        self.seen: list[str] = []
-
-    def at(self, moment: str, action: Callable[[], None]) -> None:
-        self.moment, self.action = moment, action
-
-    def __call__(self, moment: str) -> None:
-        self.seen.append(moment)
-        if moment == self.moment:
-            self.moment = ""
-            self.action()
-
-
-class Bench:
-    def __init__(self, base: Path) -> None:
-        self.base = base
-        self.seam = Seam()
-        self.place = Embedded(base, seam=self.seam)
-        self.memory = self.place.memory
-        self.project = str(self.place.project)
-        self.pinned = write(f"{self.memory}/pinned/p.md", "curated")
-        self.main = self.place.open("main")
-        self.dream = self.place.open("dream")
-
-    def write(self, path: str, content: str = "new", session: Any = None) -> dict[str, Any]:
-        return self.place.call(session or self.dream, "write_file", file_path=path, content=content)
 
 
 @pytest.fixture
@@ -232,9 +198,12 @@ def test_configure_answers_when_nothing_wider_is_unpublished(bench: Bench) -> No
     session = bench.place.open("main")
     found = bench.place.gateway.sessions.get(session.session_id)
     order: list[str] = []
-    configured = threading.Thread(
-        target=lambda: (found.configure(PATCH), order.append("configured"))
-    )
+
+    def narrow() -> None:
+        found.configure(PATCH)
+        order.append("configured")
+
+    configured = threading.Thread(target=narrow)
 
     def configure() -> None:
         configured.start()

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from pinfold.tools.registry import TOOLS
+from pinfold_protocol.methods import METHODS
+from pinfold_protocol.session import PROFILES
 from support import DEADLINE, SERVE, Raw, clean_env, framed, request
 
 EXIT = {"jsonrpc": "2.0", "method": "exit"}
@@ -21,9 +24,9 @@ def test_initialize_tells_who_it_is() -> None:
     assert result["serverInfo"]["name"] == "pinfold"
     ours = result["capabilities"]["experimental"]["pinfold"]
     assert ours["protocolVersion"] == 1
-    assert {"session/open", "tools/call", "policy/explain", "memory/roots"} <= set(ours["methods"])
-    assert ours["tools"] == ["read_file", "read_memory", "write_file", "edit"]
-    assert ours["profiles"] == ["main", "extraction", "dream", "remember"]
+    assert ours["methods"] == list(METHODS)
+    assert ours["tools"] == list(TOOLS)
+    assert ours["profiles"] == list(PROFILES)
 
 
 @pytest.mark.parametrize("params", [{"absent": True}, None, {}, {"processId": None}])

@@ -1,6 +1,5 @@
 """Sessions over the wire: scopes, several at once, order, cancellation."""
 
-import fcntl
 import json
 import os
 import threading
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support import Raw, clean_env, decision, details, kind, read, request, write
+from support import Held, Raw, clean_env, decision, details, kind, peak_kib, read, request, write
 
 PROFILES = {
     "main": [False, False, True, True, False, "unscoped", False, "deny", "detect"],
@@ -204,17 +203,6 @@ def test_changes_to_one_path_run_in_order_of_arrival(raw: Raw, project: Path) ->
     assert read(project / "f.txt") == f"{count - 1}".encode()
 
 
-class Held:
-    """Another gateway's lock on a directory: writes below it wait."""
-
-    def __init__(self, directory: Path) -> None:
-        self._descriptor = os.open(directory, os.O_RDONLY)
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-
-    def release(self) -> None:
-        os.close(self._descriptor)
-
-
 def test_a_cancelled_change_that_waits_is_never_made(raw: Raw, project: Path) -> None:
     session = raw.open(project)["sessionId"]
     held = Held(project)
@@ -314,18 +302,12 @@ def test_a_host_that_does_not_read_costs_bounded_memory_and_gets_everything(
     raw.send(request("last", "session/list"))
     answers = [raw.receive() for _ in range(count + 1)]
     assert {each["id"] for each in answers} == {*range(count), "last"}
-    peak = _peak_kib(raw.process.pid)
+    peak = peak_kib(raw.process.pid)
     assert peak < 120 * 1024, f"{peak} KiB"
 
 
 def _body(index: int, params: Any) -> bytes:
     return json.dumps(request(index, "tools/call", params)).encode()
-
-
-def _peak_kib(process: int) -> int:
-    with open(f"/proc/{process}/status", encoding="ascii") as status:
-        line = next(line for line in status if line.startswith("VmHWM"))
-    return int(line.split()[1])
 
 
 def test_tags_and_details_over_the_wire(raw: Raw, project: Path) -> None:

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_sessions import Held, _peak_kib
 
 from pinfold.doors.codec import parse
 from pinfold.doors.oversized import id_of_oversized
 from pinfold_protocol.framing import EDGE, Oversized
-from support import DEADLINE, SERVE, Raw, clean_env, framed, read, request, write
+from support import DEADLINE, SERVE, Held, Raw, clean_env, framed, peak_kib, read, request, write
 
 
 @pytest.fixture
@@ -139,7 +138,7 @@ def test_a_surrogate_in_a_large_message_is_read_in_bounded_memory(raw: Raw) -> N
     )
     raw.send(body)
     assert raw.receive()["error"]["code"] == -32601
-    assert _peak_kib(raw.process.pid) < 250 * 1024
+    assert peak_kib(raw.process.pid) < 250 * 1024
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def test_answers_that_nobody_reads_are_bounded(raw: Raw, body: bytes) -> None:
     writer = threading.Thread(target=write_on)
     writer.start()
     stopped.wait(6)
-    assert _peak_kib(raw.process.pid) < 200 * 1024
+    assert peak_kib(raw.process.pid) < 200 * 1024
     raw.process.kill()
     writer.join(DEADLINE)
 

@@ -94,6 +94,7 @@ class Native:
         process = params.get("processId")
         if type(process) is int and process > 0:
             self._watch(process)
+        self._loop.call_soon(lambda: self.gateway)  # imported while the host reads the answer
         return {"serverInfo": {"name": SERVER_NAME, "version": __version__}, **_capabilities()}
 
     def _set_options(self, raw: Any) -> None:
@@ -119,9 +120,7 @@ class Native:
 
     def knows(self, method: str) -> bool:
         """Whether the method is one of ours."""
-        from pinfold_protocol.methods import METHODS
-
-        return method in METHODS
+        return method in _HANDLERS
 
     def begin(self, request: Request, params: dict[str, Any]) -> Any:
         """Begin a request: its result, or an awaitable of it. Raises RpcError."""
@@ -424,14 +423,12 @@ def _plain(value: Any) -> Any:
 
 
 def _capabilities() -> dict[str, Any]:
-    from pinfold_protocol.methods import METHODS
-    from pinfold_protocol.session import PROFILES
-
+    """Written down here, so that `initialize` imports no types; a test compares the tables."""
     ours = {
         "protocolVersion": PROTOCOL_VERSION,
-        "methods": [*METHODS],
+        "methods": [*_HANDLERS],
         "tools": ["read_file", "read_memory", "write_file", "edit"],
-        "profiles": [*PROFILES],
+        "profiles": ["main", "extraction", "dream", "remember"],
     }
     return {"capabilities": {"experimental": {"pinfold": ours}}}
 

@@ -1,0 +1,122 @@
+"""The command line, as a person or a script uses it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import clean_env, write
+
+
+def pinfold(tmp_path: Path, *arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    base = {"QWEN_CODE_MEMORY_BASE_DIR": str(tmp_path / "memory"), "HOME": str(tmp_path)}
+    return subprocess.run(
+        [sys.executable, "-m", "pinfold", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=clean_env(**base, COLUMNS="200", **env),
+        cwd=tmp_path,
+        timeout=50,
+        check=False,
+    )
+
+
+def memory_of(tmp_path: Path, *more: str) -> str:
+    result = pinfold(tmp_path, "roots", "--json", *more)
+    path: str = json.loads(result.stdout)["roots"][0]["path"]
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["pinned/a.md", "--profile", "dream"], 1, "pinned (literal)"),
+        (["alias/a.md", "--profile", "dream"], 1, "pinned (resolved)"),
+        (["topic.md", "--profile", "dream"], 0, "ALLOW"),
+        (["pinned/a.md"], 0, "ALLOW"),
+        (["pinned/a.md", "--scope", "protectPinned=true"], 1, "an override"),
+        (["pinned/a.md", "--profile", "dream", "--tool", "read_file"], 0, "ALLOW"),
+        (["../x", "--profile", "remember", "--tool", "list_directory"], 1, "outside-memory"),
+        (["x", "--profile", "dream", "--tool", "glob"], 1, "unknown-tool"),
+    ],
+)
+def test_explain_says_what_and_why(
+    tmp_path: Path, arguments: list[str], status: int, words: str
+) -> None:
+    memory = memory_of(tmp_path)
+    write(f"{memory}/pinned/a.md", "curated")
+    os.symlink("pinned", f"{memory}/alias")
+    path, *rest = arguments
+    result = pinfold(tmp_path, "explain", f"{memory}/{path}", *rest)
+    assert result.returncode == status, result.stderr
+    assert words in result.stdout
+    as_json = json.loads(pinfold(tmp_path, "explain", f"{memory}/{path}", *rest, "--json").stdout)
+    assert as_json["decision"] == ("allow" if status == 0 else "deny")
+    assert as_json["reason"] in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["explain", "x", "--scope", "protectPined=true"], "scope.protectPined"),
+        (["explain", "x", "--scope", "protectPinned=yes"], "true or false"),
+        (["explain", "x", "--profile", "dreams"], "dreams"),
+        (["explain", ""], "empty"),
+        (["explain"], "PATH"),
+        (["nothing"], "nothing"),
+        ([], "COMMAND"),
+    ],
+)
+def test_what_cannot_be_done_is_said_on_stderr(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    result = pinfold(tmp_path, *arguments)
+    assert result.returncode == 2 and words in result.stderr
+    assert "Traceback" not in result.stderr and result.stdout == ""
+
+
+def test_roots_shows_where_memory_is(tmp_path: Path) -> None:
+    result = pinfold(tmp_path, "roots", "--profile", "dream")
+    assert result.returncode == 0
+    for words in ("project", "user", "team", "not there yet", "pinned", "outside the session"):
+        assert words in result.stdout
+    claude = pinfold(tmp_path, "roots", "--layout", "claude")
+    assert "/.claude/projects/" in claude.stdout and "team" not in claude.stdout
+
+
+def test_demo_shows_it_and_leaves_nothing(tmp_path: Path) -> None:
+    result = pinfold(tmp_path, "demo", TMPDIR=str(tmp_path))
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "unharmed, byte for byte" in result.stdout
+    assert "12 calls, 8 denied" in result.stdout
+    for words in ("hard-link", "resolved", "literal", "outside-memory", "preserve, pinned"):
+        assert words in result.stdout
+    assert not [name for name in os.listdir(tmp_path) if name.startswith("pinfold-demo")]
+
+
+def test_version(tmp_path: Path) -> None:
+    assert pinfold(tmp_path, "--version").stdout.startswith("pinfold 0.")
+
+
+def test_explain_imports_rich_and_serve_does_not(tmp_path: Path) -> None:
+    def imported(*arguments: str) -> set[Any]:
+        result = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "pinfold", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=clean_env(HOME=str(tmp_path)),
+            timeout=50,
+            check=False,
+        )
+        return {
+            line.rpartition("|")[2].strip().split(".")[0] for line in result.stderr.splitlines()
+        }
+
+    assert "rich" in imported("explain", "/x")
+    assert not {"rich", "attr", "cattrs", "pygls"} & imported("serve")
