@@ -94,6 +94,17 @@ def test_a_missing_root_is_reserved_by_its_nearest_ancestor() -> None:
     assert find_pinned(Facts(target, (root,))) == ("user", "identity")
 
 
+@pytest.mark.parametrize("folding", [True, False])
+def test_another_spelling_of_the_root_counts_where_the_volume_folds_names(folding: bool) -> None:
+    """Without stable inode numbers only names are left."""
+    root = RootFacts(
+        "project", "/V/m", "/V/m", None, True, Reserved("/V/m/pinned", (), (), folding)
+    )
+    for target in (Target("/V/M/pinned/x", None), Target("/a", "/v/M/Pinned/x")):
+        found = find_pinned(Facts(target, (root,)))
+        assert (found is not None) is folding
+
+
 def test_inode_zero_is_no_identity() -> None:
     way = (Step("", None), Step("e", None), Step("f", None))
     assert find_pinned(facts(ways=(way,))) is None
