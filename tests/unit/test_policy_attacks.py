@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from pinfold.paths import linux
+from pinfold.memory import roots
+from pinfold.paths import linux, walk
+from pinfold.paths.opened import Opened
 from pinfold_protocol.errors import RpcError
 from pinfold_protocol.retention import RETENTION_KEY
 from support import Bench, Embedded, decision, details, kind, read, snapshot, write
@@ -54,9 +56,13 @@ def test_a_root_that_cannot_be_looked_at_is_not_absent(
 ) -> None:
     os.symlink(bench.memory, f"{bench.project}/alias")
     session = bench.place.open("main", scope={"protectPinned": True})
-    broken = failing(b"memory", number, linux.open_resolved)
-    monkeypatch.setattr(linux, "open_resolved", broken)
-    monkeypatch.setattr(linux, "open_entry", failing(b"memories", number, linux.open_entry))
+
+    def glance(path: str, *, cached: bool = False) -> Opened:
+        if path == bench.memory:
+            return Opened(path, problem=number)
+        return walk.glance(path, cached=cached)
+
+    monkeypatch.setattr(roots, "glance", glance)
     result = bench.write(f"{bench.project}/alias/pinned/p.md", session=session)
     assert result["isError"] and read(bench.pinned) == b"curated"
 
