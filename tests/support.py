@@ -59,6 +59,7 @@ class Raw:
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
         self._framer = Framer(1 << 30)
         self._last_id = 1000
+        self.notifications: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -82,13 +83,17 @@ class Raw:
         self.write(b"".join(map(framed, messages)))
 
     def receive(self, seconds: float = DEADLINE) -> dict[str, Any]:
-        """The next message. Raises TimeoutError, and EOFError at the end of the output."""
+        """The next answer; notifications are put aside. Raises TimeoutError, and EOFError at the
+        end of the output."""
         deadline = time.monotonic() + seconds
         while True:
             event = self._framer.next_event()
             if isinstance(event, Body):
                 message: dict[str, Any] = json.loads(event.data)
-                return message
+                if "id" in message:
+                    return message
+                self.notifications.append(message)
+                continue
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.stdout], [], [], left)[0]:
                 raise TimeoutError

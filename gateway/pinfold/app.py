@@ -9,9 +9,9 @@ import os
 import secrets
 import threading
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
@@ -42,6 +42,7 @@ from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
 from pinfold_protocol.session import (
     ConnectionOptions,
     Limits,
+    MemoryDidChangeParams,
     MemoryOptions,
     Root,
     SessionCloseResult,
@@ -53,9 +54,11 @@ from pinfold_protocol.session import (
 from pinfold_protocol.tools import (
     DECISION_KEY,
     DETAILS_KEY,
+    Content,
     TextContent,
     ToolResult,
     ToolsCallParams,
+    WriteDetails,
 )
 
 _TRIES = 8
@@ -89,6 +92,11 @@ class Ticket:
                 self._cancelled = True
             return self._cancelled
 
+    @property
+    def published(self) -> bool:
+        """Whether the call has taken effect, or is about to."""
+        return self._publishing
+
     def require_wanted(self) -> None:
         """Raise Cancelled if it was cancelled."""
         if self._cancelled:
@@ -116,6 +124,7 @@ class _Answer:
     outcome: Outcome | None = None
     error: ToolError | None = None
     tag: RetentionTag | None = None
+    published: bool = False
 
     @property
     def denied(self) -> bool:
@@ -170,6 +179,7 @@ class Gateway:
         self._files = KeyedLocks()
         self._volumes = Volumes()
         self._defaults = MemoryOptions()
+        self.on_memory_change: Callable[[MemoryDidChangeParams], None] = lambda params: None
         self.limits = Limits()
         self.sessions = Sessions()
 
@@ -282,8 +292,18 @@ class Gateway:
         except ToolError as error:
             answer = _Answer(None, error=error)
         session.count(denied=answer.denied)
+        self._notify(session, answer)
         session.remember(params.call_id, answer.tag)
         return _result(answer)
+
+    def _notify(self, session: Session, answer: _Answer) -> None:
+        """Tell of a change below a root, so that a client can refresh a stale index."""
+        details = None if answer.outcome is None else answer.outcome.details
+        root = None if answer.decision is None else answer.decision.root
+        if root is not None and isinstance(details, WriteDetails) and answer.published:
+            kind: Literal["created", "changed"] = "created" if details.created else "changed"
+            params = MemoryDidChangeParams(session.session_id, root, details.path, kind)
+            self.on_memory_change(params)
 
     def explain(self, params: ExplainParams) -> Decision:
         """`policy/explain`: the decision by the same code, with nothing touched.
@@ -342,7 +362,7 @@ class Gateway:
             decision = decided.decision
             if decision.decision != "allow":
                 return _denied(decision)
-            place = Workplace(self._backend, self.limits, request.cached)
+            place = self._workplace(request)
             try:
                 checked = check(decided.opened, decision)
                 outcome = request.tool.run(request.arguments, checked, place)
@@ -400,11 +420,22 @@ class Gateway:
             sweep=find_pinned(decided.facts) is None,
         )
         try:
-            place = Workplace(self._backend, self.limits)
+            place = self._workplace(request)
             outcome = request.tool.run(request.arguments, checked, place)
         except ToolError as error:
             return _Answer(decided.decision, error=_with_near_names(error, decided.opened))
-        return _Answer(decided.decision, outcome=outcome)
+        return _Answer(decided.decision, outcome=outcome, published=request.ticket.published)
+
+    def _workplace(self, request: _Request) -> Workplace:
+        session = request.session
+        return Workplace(
+            backend=self._backend,
+            limits=self.limits,
+            known=session.known,
+            staleness=session.scope.staleness,
+            cached=request.cached,
+            require_wanted=request.ticket.require_wanted,
+        )
 
     @contextmanager
     def _publishing(self, request: _Request, opened: Opened) -> Iterator[None]:
@@ -489,15 +520,15 @@ def _result(answer: _Answer) -> ToolResult:
         error = answer.error
         members = {"kind": error.kind, "message": error.message, **error.data}
         meta[DETAILS_KEY] = {"error": members}
-        texts: tuple[str, ...] = (error.message,)
+        content: tuple[Content, ...] = (TextContent(error.message),)
     else:
         assert answer.outcome is not None
         meta[DETAILS_KEY] = unstructure(answer.outcome.details)
-        texts = answer.outcome.texts
+        content = answer.outcome.content
     meta[DECISION_KEY] = None if answer.decision is None else unstructure(answer.decision)
     if answer.tag is not None:
         meta[RETENTION_KEY] = unstructure(answer.tag)
-    return ToolResult([TextContent(text) for text in texts], answer.error is not None, meta)
+    return ToolResult(list(content), answer.error is not None, meta)
 
 
 def _with_near_names(error: ToolError, opened: Opened) -> ToolError:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import attrs
 
 from pinfold.memory.roots import RootPath
+from pinfold.paths.known import KnownFiles
 from pinfold.policy.facts import Effective
 from pinfold_protocol.convert import wire_name
 from pinfold_protocol.errors import UNKNOWN_SESSION, RpcError, invalid_params
@@ -84,6 +85,7 @@ class Session:
         self.calls = 0
         self.denials = 0
         self.tags: dict[str, RetentionTag] = {}
+        self.known = KnownFiles()
         self._overrides = overrides
         self._effective = self._compute()
         self._lock = threading.Lock()

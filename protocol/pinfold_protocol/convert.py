@@ -18,6 +18,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 from pinfold_protocol.errors import invalid_params
 from pinfold_protocol.session import ScopePatch
+from pinfold_protocol.tools import Content, ImageContent, TextContent
 
 T = TypeVar("T")
 
@@ -153,16 +154,33 @@ def _is_token(cls: Any) -> bool:
     return bool(cls == int | str | None)
 
 
+def _content(value: Any, _: Any) -> Content:
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind not in ("text", "image"):
+        raise _Problem('must be an item of type "text" or "image"')
+    if kind == "text":
+        return converter.structure(value, TextContent)
+    return converter.structure(value, ImageContent)
+
+
+def _is_content(cls: Any) -> bool:
+    return bool(cls == Content)
+
+
 converter = Converter(forbid_extra_keys=True)
 for _type in (str, int, bool):
     converter.register_structure_hook(_type, _exactly(_type))
 converter.register_structure_hook_func(_is_dict, _object)
 converter.register_structure_hook_func(_is_token, _token)
+converter.register_structure_hook_func(_is_content, _content)
 converter.register_structure_hook_func(_is_literal, _literal)
 converter.register_structure_hook_factory(_is_list, _structure_list)
 converter.register_structure_hook_factory(attrs.has, _structure_class)
 converter.register_structure_hook_factory(lambda cls: cls is ScopePatch, _structure_patch)
 converter.register_unstructure_hook_factory(attrs.has, _unstructure_class)
+converter.register_unstructure_hook_func(
+    _is_content, lambda item: converter.get_unstructure_hook(type(item))(item)
+)
 converter.register_unstructure_hook_func(_is_dict, lambda value: value)
 
 

@@ -20,14 +20,16 @@ MEMORY_ROOTS = "memory/roots"
 TOOLS_LIST = "tools/list"
 TOOLS_CALL = "tools/call"
 POLICY_EXPLAIN = "policy/explain"
+MEMORY_DID_CHANGE = "memory/didChange"
 
 
 @attrs.frozen
 class Method:
-    """A method of ours: its params and result types, and who sends the request."""
+    """A method of ours: its params and result types, and who sends it. A notification has no
+    result."""
 
     params: type[Any]
-    result: type[Any]
+    result: type[Any] | None
     direction: Literal["host-to-gateway", "gateway-to-host"] = "host-to-gateway"
 
 
@@ -40,4 +42,5 @@ METHODS: dict[str, Method] = {
     TOOLS_LIST: Method(tools.ToolsListParams, tools.ToolsListResult),
     TOOLS_CALL: Method(tools.ToolsCallParams, tools.ToolResult),
     POLICY_EXPLAIN: Method(decision.ExplainParams, decision.Decision),
+    MEMORY_DID_CHANGE: Method(session.MemoryDidChangeParams, None, "gateway-to-host"),
 }

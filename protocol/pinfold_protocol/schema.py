@@ -95,7 +95,7 @@ def schema() -> Json:
         name: {
             "direction": method.direction,
             "params": definitions.of(method.params),
-            "result": definitions.of(method.result),
+            "result": None if method.result is None else definitions.of(method.result),
         }
         for name, method in METHODS.items()
     }
@@ -113,6 +113,7 @@ def schema() -> Json:
             for name in _TOOL_ARGUMENTS
         },
         "errorDetails": definitions.of(tools.ErrorDetails) | {"kinds": list(TOOL_ERROR_KINDS)},
+        "imageDetails": definitions.of(tools.ImageDetails),
         "meta": {RETENTION_KEY: definitions.of(RetentionTag)},
         "$defs": dict(sorted(definitions.found.items())),
     }

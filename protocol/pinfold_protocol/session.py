@@ -180,6 +180,17 @@ class SessionListResult:
 
 
 @attrs.frozen
+class MemoryDidChangeParams:
+    """`memory/didChange`: a call of this session changed a file below a root. `root` is the root's
+    kind, `path` the real path."""
+
+    session_id: str
+    root: RootKind
+    path: str
+    kind: Literal["created", "changed", "deleted"]
+
+
+@attrs.frozen
 class RootsResult:
     """`memory/roots`."""
 

@@ -92,6 +92,16 @@ class ReadDetails:
 
 
 @attrs.frozen
+class ImageDetails:
+    """What a read of an image gave."""
+
+    path: str
+    mime_type: str
+    size_bytes: int
+    sha256: str
+
+
+@attrs.frozen
 class WriteDetails:
     """What `write_file` did; sizes, digest and line ending are those of the outcome."""
 
@@ -176,9 +186,21 @@ class TextContent:
 
 
 @attrs.frozen
+class ImageContent:
+    """An image item; MCP's shape. `data` is base64."""
+
+    data: str
+    mime_type: str
+    type: Literal["image"] = "image"
+
+
+Content = TextContent | ImageContent
+
+
+@attrs.frozen
 class ToolResult:
     """The answer to `tools/call`; MCP's shape. `meta` is `_meta` on the wire."""
 
-    content: list[TextContent]
+    content: list[Content]
     is_error: bool
     meta: dict[str, Any] = attrs.field(metadata={"wire_name": "_meta"})

@@ -100,9 +100,9 @@ REFUSED: list[tuple[str, bytes, list[tuple[str, str]], str, str]] = [
     ("overlapping matches", b"aaa", [("aa", "b")], "ambiguous-match", "2 times"),
     ("equal texts", b"a", [("a", "a")], "no-change", "nothing would change"),
     ("LF wanted as CRLF", b"a\nb\n", [("a\r\nb", "x")], "no-match", ""),
-    ("undecodable and not found", b"a\xff", [("zzz", "Z")], "undecodable", "no valid UTF-8"),
+    ("undecodable and not found", b"a\xff", [("zzz", "Z")], "undecodable", "no valid utf-8"),
     ("non-ASCII among undecodable", b"a\xff", [("a", "é")], "undecodable", "only ASCII"),
-    ("binary", b"a\0b", [("a", "b")], "binary", "NUL"),
+    ("binary", b"a\0b", [("a", "b")], "binary", "binary file"),
     ("damaged UTF-16", b"\xff\xfea", [("a", "b")], "undecodable", "utf-16"),
 ]  # fmt: skip
 
@@ -244,7 +244,7 @@ INVALID: list[tuple[str, dict[str, Any], str]] = [
     ("write_file", {}, "content"),
     ("write_file", {"content": None}, "content"),
     ("write_file", {"content": 5}, "content"),
-    ("write_file", {"content": "x", "encoding": "gbk"}, "encoding"),
+    ("write_file", {"content": "x", "encoding": "klingon"}, "encoding"),
     ("write_file", {"content": "x", "dry_run": 1}, "dry_run"),
     ("read_file", {"offset": -1}, "offset"),
     ("read_file", {"limit": 0}, "limit"),

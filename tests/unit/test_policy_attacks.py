@@ -344,19 +344,6 @@ def test_replacing_all_in_one_long_line_ends_before_the_test_s_timeout(bench: Be
     assert read(path) == b"aaaa,\r\n" * 100_000 + b"\r\n"
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16", "utf-32"])
-def test_an_encoding_that_the_file_does_not_have_is_refused(bench: Bench, encoding: str) -> None:
-    new = bench.place.call(
-        bench.main, "write_file", file_path="new.md", content="hé", encoding=encoding
-    )
-    assert kind(new) == "invalid-arguments" and os.listdir(bench.project) == []
-    for name in ("utf-8", "UTF8", "utf-8-sig"):
-        done = bench.place.call(
-            bench.main, "write_file", file_path="f.md", content=name, encoding=name
-        )
-        assert kind(done) is None
-
-
 @pytest.mark.parametrize("path", ["newd/", "d/f.md/"])
 def test_dry_runs_refuse_what_the_call_would_refuse(bench: Bench, path: str) -> None:
     write(f"{bench.project}/d/f.md", "x")

@@ -3,9 +3,9 @@
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pinfold.text.codec import decode
+from pinfold.text.codec import Decoded, decode
 from pinfold.text.diff import unified_diff
-from pinfold.text.edit import apply, find, find_all, splice_for
+from pinfold.text.edit import find, find_all, splice_for
 from pinfold.text.hints import no_match_hint
 from pinfold.text.lines import Window, endings, line_ending, normalize, select, split_lines
 
@@ -28,7 +28,7 @@ def texts(draw: st.DrawFn) -> str:
 @given(RAW)
 def test_decoding_loses_nothing(data: bytes) -> None:
     decoded = decode(data)
-    assert decoded.encode(decoded.text) == data
+    assert decoded.data == data and decoded.spliced([]).data == data
 
 
 @given(RAW, st.data())
@@ -44,9 +44,11 @@ def test_an_edit_of_bytes_replaces_exactly_the_span(data: bytes, draw: st.DataOb
     start, end = spans[0]
     assert normalize(text[start:end]) == old
     new = draw.draw(st.text("xy", max_size=5))
-    outcome = decoded.encode(apply(text, [splice_for(text, spans[0], new)]))
-    head, tail = decoded.encode(text[:start]), decode(data).encode(text[end:])[len(decoded.mark) :]
-    assert outcome == head + new.encode() + tail
+    outcome = decoded.spliced([splice_for(text, spans[0], new)])
+    assert outcome.text == text[:start] + new + text[end:]
+    head = decoded.mark + text[:start].encode("utf-8", "surrogateescape")
+    tail = text[end:].encode("utf-8", "surrogateescape")
+    assert outcome.data == head + new.encode() + tail
 
 
 @given(texts(), texts(), st.data())
@@ -59,7 +61,7 @@ def test_surviving_lines_keep_their_endings(text: str, new: str, draw: st.DataOb
     spans = find(text, shown[start:end])
     assume(len(spans) == 1)
     splice = splice_for(text, spans[0], new)
-    outcome = apply(text, [splice])
+    outcome = Decoded(text.encode(), text).spliced([splice]).text
     assert outcome.startswith(text[: spans[0][0]]) and outcome.endswith(text[spans[0][1] :])
     # Endings never come from nowhere; CRLF is made of both where a CR and an LF must not meet.
     known = set(endings(text)) or {"\n"}

@@ -24,7 +24,7 @@ def test_initialize_tells_who_it_is() -> None:
     assert result["serverInfo"]["name"] == "pinfold"
     ours = result["capabilities"]["experimental"]["pinfold"]
     assert ours["protocolVersion"] == 1
-    assert ours["methods"] == list(METHODS)
+    assert ours["methods"] == [n for n, m in METHODS.items() if m.direction == "host-to-gateway"]
     assert ours["tools"] == list(TOOLS)
     assert ours["profiles"] == list(PROFILES)
 

@@ -1,17 +1,11 @@
 """The interface: bytes in, bytes out, of a CheckedPath and nothing else."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Protocol
 
-import attrs
-
 from pinfold.paths.opened import CheckedPath
-
-
-@attrs.frozen
-class Stored:
-    """A file's bytes as they were read."""
-
-    data: bytes
+from pinfold.policy.facts import Identity
 
 
 class Backend(Protocol):
@@ -24,5 +18,9 @@ class Backend(Protocol):
         With `cached`, raises WouldBlock where that would have to wait.
         """
 
-    def replace(self, path: CheckedPath, data: bytes) -> None:
-        """Make `data` the whole content, creating the file and its parents where missing."""
+    def chunks(self, path: CheckedPath) -> AbstractContextManager[Iterator[bytes]]:
+        """The content of a regular file of any size, piece by piece."""
+
+    def replace(self, path: CheckedPath, data: bytes) -> Identity | None:
+        """Make `data` the whole content, creating the file and its parents where missing. Returns
+        the identity that the file has now."""

@@ -11,8 +11,9 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import attrs
 
@@ -30,6 +31,7 @@ CACHED_BYTES = 256 * 1024
 """Up to which size a file may be read in place, without a thread of its own."""
 
 _LEAST_READ = 64 * 1024
+_CHUNK = 1 << 20
 
 Seam = Callable[[str], None]
 _NOT_HERE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
@@ -88,12 +90,30 @@ class LocalBackend:
         finally:
             os.close(descriptor)
 
-    def replace(self, path: CheckedPath, data: bytes) -> None:
+    @contextmanager
+    def chunks(self, path: CheckedPath) -> Iterator[Iterator[bytes]]:
+        """The content in pieces of a mebibyte (see Backend)."""
+        opened, name = path.opened, path.opened.literal
+        require_regular(opened, name)
+        assert opened.target is not None
+        try:
+            descriptor = platform.reopen(opened.target, os.O_RDONLY)
+        except OSError as error:
+            reraise(error, name)
+        try:
+            yield iter(partial(os.read, descriptor, _CHUNK), b"")
+        except OSError as error:
+            reraise(error, name)
+        finally:
+            os.close(descriptor)
+
+    def replace(self, path: CheckedPath, data: bytes) -> Identity | None:
         """Replace or create the file (see Backend)."""
         require_replaceable(path.opened)
         try:
             with ExitStack() as cleanup:
-                _Replacement(path, self._locks, self._exchanging, self._seam, cleanup).run(data)
+                replacement = _Replacement(path, self._locks, self._exchanging, self._seam, cleanup)
+                return replacement.run(data)
         except OSError as error:
             reraise(error, path.opened.literal)
 
@@ -165,7 +185,7 @@ class _Replacement:
         leaf = len(self._opened.missing) or 1
         self._expected = encode(join(split(self._opened.real or "")[:-leaf]))
 
-    def run(self, data: bytes) -> None:
+    def run(self, data: bytes) -> Identity | None:
         directory = self._hold(platform.reopen(self._parent, os.O_RDONLY | os.O_DIRECTORY))
         nameless = self._open_nameless(directory)
         if nameless is not None:
@@ -184,6 +204,7 @@ class _Replacement:
             finally:
                 self._drop_temporary(directory)
             _sync_directory(directory)
+            return identity(os.fstat(descriptor))
 
     def _hold(self, descriptor: int) -> int:
         self._cleanup.callback(os.close, descriptor)

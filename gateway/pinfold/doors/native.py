@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from pinfold import __version__
+from pinfold.doors.codec import serialize
 from pinfold.doors.rpc import Request, Rpc
 from pinfold.doors.stdio import claim, log
 from pinfold.doors.wire import CONGESTED, Wire
@@ -21,6 +22,7 @@ from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
 
 if TYPE_CHECKING:
     from pinfold.app import Gateway, Ticket
+    from pinfold_protocol.session import MemoryDidChangeParams
     from pinfold_protocol.tools import ToolsCallParams
 
 _WORKERS = 64
@@ -114,7 +116,15 @@ class Native:
             from pinfold.app import Gateway
 
             self._gateway = Gateway()
+            self._gateway.on_memory_change = self._memory_changed
         return self._gateway
+
+    def _memory_changed(self, params: "MemoryDidChangeParams") -> None:
+        """On the thread of the change; goes out before its answer."""
+        from pinfold_protocol.methods import MEMORY_DID_CHANGE
+
+        body = serialize({"jsonrpc": "2.0", "method": MEMORY_DID_CHANGE, "params": _plain(params)})
+        self._loop.call_soon_threadsafe(self._wire.send, body)
 
     # Requests
 

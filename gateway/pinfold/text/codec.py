@@ -1,10 +1,12 @@
-"""Bytes to text and back, without loss: what cannot be decoded comes back as it was.
+"""Bytes to text and back, without loss: an edit splices bytes, and touches no others.
 
-A file is UTF-8 unless a mark says UTF-16 or UTF-32. In UTF-8 an undecodable byte becomes a lone
-surrogate (PEP 383), so that encoding restores it; `undecodable` says that there are any.
+A file is UTF-8 unless a mark says UTF-16 or UTF-32, or a caller names its encoding. A byte that
+cannot be decoded becomes a lone surrogate (PEP 383), so that it can be counted and is never
+written as anything else.
 """
 
 import codecs
+from collections.abc import Sequence
 
 import attrs
 
@@ -21,74 +23,232 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_UNICODE = frozenset(name for _, name in _MARKS)
+# Codecs whose bytes mean something else depending on what stood before: not to be spliced.
+_STATEFUL = ("iso2022", "hz", "utf-7", "punycode", "idna", "unicode", "raw-unicode", "undefined")
+_WIDE = ("utf-16", "utf-32")
 MARK = "\ufeff"
+_IMAGES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+def image_type(head: bytes) -> str | None:
+    """The MIME type of an image, by its first bytes; None if it is none that is known."""
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for sign, kind in _IMAGES if head.startswith(sign)), None)
+
+
+@attrs.frozen
+class Splice:
+    """Replace `text[start:end]` by `insert`; indices count code points."""
+
+    start: int
+    end: int
+    insert: str
 
 
 @attrs.frozen
 class Decoded:
-    """Text with its line endings as they are, and without its mark."""
+    """A file's bytes and the text they mean, line endings as they are, without the mark.
 
+    `named`: the encoding was given by a caller, not found out.
+    """
+
+    data: bytes
     text: str
     encoding: str = "utf-8"
     mark: bytes = b""
     undecodable: bool = False
+    named: bool = False
 
-    def encode(self, text: str) -> bytes:
-        """`text` in this encoding, behind the same mark."""
-        errors = "surrogateescape" if self.encoding == "utf-8" else "strict"
-        return self.mark + text.encode(self.encoding, errors)
+    def spliced(self, splices: Sequence[Splice]) -> "Decoded":
+        """The file with splices applied that do not overlap and are in order.
+
+        Raises ToolError where an insert cannot be encoded.
+        """
+        offsets = _Offsets(self)
+        texts: list[str] = []
+        parts: list[bytes] = [self.mark]
+        at = 0
+        start = 0
+        for splice in splices:
+            here = offsets.of(splice.start)
+            parts += (offsets.body[start:here], self._encoded(splice.insert))
+            texts += (self.text[at : splice.start], splice.insert)
+            at, start = splice.end, offsets.of(splice.end)
+        data = b"".join((*parts, offsets.body[start:]))
+        return attrs.evolve(self, data=data, text="".join((*texts, self.text[at:])))
+
+    def _encoded(self, text: str) -> bytes:
+        if self.undecodable and not self.named and not text.isascii():
+            raise ToolError(
+                "undecodable",
+                f"The file has bytes that are no valid {self.encoding}, so only ASCII text can be "
+                "inserted, since anything else might mix two encodings. Name the encoding if you "
+                "know it.",
+            )
+        return encode(text, self.encoding)
+
+    def whole(self, text: str) -> bytes:
+        """`text` as the whole content, in this encoding and behind the same mark."""
+        return self.mark + encode(text, self.encoding)
+
+
+def encode(text: str, encoding: str) -> bytes:
+    """Text to bytes. Raises ToolError that names the character and its place."""
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError as error:
+        line = text[: error.start].count("\n")
+        bad = text[error.start]
+        message = (
+            f"{bad!r} (U+{ord(bad):04X}), character {error.start} in line {line + 1} of the new "
+            f"text, cannot be stored in {encoding}. Nothing was changed."
+        )
+        raise ToolError(
+            "invalid-arguments", message, character=error.start, line=line, encoding=encoding
+        ) from None
+
+
+class _Offsets:
+    """Which byte of the body a character begins at."""
+
+    def __init__(self, decoded: Decoded) -> None:
+        self.body = decoded.data[len(decoded.mark) :]
+        self._text = decoded.text
+        self._encoding = decoded.encoding
+        self._table: list[int] | None = None
+        self._plain = decoded.text.isascii() and not _is_wide(decoded.encoding)
+        self._exact = self._plain or self._encodes_back()
+        self._known = (0, 0)
+
+    def _encodes_back(self) -> bool:
+        if self._encoding == "utf-8":
+            return True
+        try:
+            return self._bytes(self._text) == self.body
+        except UnicodeEncodeError:
+            return False
+
+    def _bytes(self, text: str) -> bytes:
+        return text.encode(self._encoding, _errors(self._encoding))
+
+    def of(self, index: int) -> int:
+        """The byte offset of character `index`; in ascending order this is linear in all."""
+        if self._plain:
+            return index
+        if self._exact:
+            character, offset = self._known if index >= self._known[0] else (0, 0)
+            offset += len(self._bytes(self._text[character:index]))
+            self._known = (index, offset)
+            return offset
+        if self._table is None:
+            self._table = self._tabulate()
+        return self._table[index]
+
+    def _tabulate(self) -> list[int]:
+        """Byte by byte: some codecs write a character in more ways than they would choose."""
+        decoder = codecs.getincrementaldecoder(self._encoding)(_errors(self._encoding))
+        table = [0]
+        for offset in range(len(self.body)):
+            last = offset + 1 == len(self.body)
+            table += [offset + 1] * len(decoder.decode(self.body[offset : offset + 1], last))
+        if len(table) != len(self._text) + 1:
+            message = f"Its bytes cannot be told apart in {self._encoding}; write it whole."
+            raise ToolError("undecodable", message)
+        return table
+
+
+def _is_wide(encoding: str) -> bool:
+    return encoding.startswith(_WIDE)
+
+
+def _errors(encoding: str) -> str:
+    """PEP 383 needs an encoding in which a byte can stand for itself."""
+    return "strict" if _is_wide(encoding) else "surrogateescape"
 
 
 def decode(data: bytes, encoding: str | None = None) -> Decoded:
-    """Decode a file's bytes.
+    """Decode a file's bytes, in `encoding` if it is given.
 
     Raises ToolError `binary`, `undecodable` (UTF-16 or UTF-32 that is damaged), or
-    `invalid-arguments` for an encoding that is not supported.
+    `invalid-arguments` for an encoding that is none.
     """
-    mark, found = next((pair for pair in _MARKS if data.startswith(pair[0])), (b"", "utf-8"))
-    require_encoding(encoding, found)
-    if found == "utf-8" and b"\0" in data[:BINARY_PROBE]:
-        raise ToolError("binary", "It is a binary file (a NUL byte near its beginning), not text.")
+    mark, name, named = encoding_of(data, encoding)
+    return _decoded(data, mark, name, named=named)
+
+
+def encoding_of(head: bytes, encoding: str | None) -> tuple[bytes, str, bool]:
+    """By a file's first bytes and by what a caller says: its mark, its encoding, and whether the
+    encoding was named. Raises ToolError `binary` or `invalid-arguments`."""
+    name = None if encoding is None else codec_name(encoding)
+    mark, found = next((pair for pair in _MARKS if head.startswith(pair[0])), (b"", None))
+    if name is not None and not _agrees(name, found):
+        return b"", _without_mark(name), True
+    if name is None and found in (None, "utf-8") and _looks_binary(head):
+        raise ToolError("binary", "It is a binary file, not text.")
+    return mark, found or "utf-8", name is not None
+
+
+def new_file(content: str, encoding: str | None) -> Decoded:
+    """A file that is not there yet: bytes as given, in UTF-8 or in `encoding`, with a mark where
+    that encoding's name asks for one. Raises ToolError."""
+    name = "utf-8" if encoding is None else codec_name(encoding)
+    plain = _without_mark(name)
+    mark = b"" if plain == name else next(mark for mark, found in _MARKS if found == plain)
+    body = content.removeprefix(MARK) if mark else content
+    data = mark + encode(body, plain)
+    return Decoded(data, body, plain, mark, named=encoding is not None)
+
+
+def _looks_binary(data: bytes) -> bool:
+    return b"\0" in data[:BINARY_PROBE] or image_type(data[:16]) is not None
+
+
+def _agrees(name: str, found: str | None) -> bool:
+    """Whether a mark says what the caller says: `utf-16` names both of its byte orders."""
+    return found is not None and (found.startswith(name) or name == f"{found}-sig")
+
+
+def _without_mark(name: str) -> str:
+    """The codec for content without a mark: the plain ones would add or expect one."""
+    return {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(name, name)
+
+
+def _decoded(data: bytes, mark: bytes, encoding: str, *, named: bool) -> Decoded:
     body = data[len(mark) :]
-    if found == "utf-8":
-        try:
-            return Decoded(body.decode("utf-8"), found, mark)
-        except UnicodeDecodeError:
-            return Decoded(body.decode("utf-8", "surrogateescape"), found, mark, True)
     try:
-        return Decoded(body.decode(found), found, mark)
+        return Decoded(data, body.decode(encoding), encoding, mark, named=named)
     except UnicodeDecodeError as error:
-        at = error.start + len(mark)
-        raise ToolError("undecodable", f"It is not valid {found}: byte {at} and on.") from None
+        if _is_wide(encoding):
+            at = error.start + len(mark)
+            message = f"It is not valid {encoding}: byte {at} and on."
+            raise ToolError("undecodable", message, byteOffset=at) from None
+        text = body.decode(encoding, "surrogateescape")
+        return Decoded(data, text, encoding, mark, undecodable=True, named=named)
 
 
-def require_supported(encoding: str | None) -> None:
-    """Raise ToolError unless `encoding` is absent, or one that this version knows."""
-    if encoding is None:
-        return
+def codec_name(encoding: str) -> str:
+    """Python's name of an encoding.
+
+    Raises ToolError `invalid-arguments` for what is no encoding of text, or keeps a state between
+    characters, which an edit in the middle could not respect.
+    """
     try:
-        name = codecs.lookup(encoding).name
+        info = codecs.lookup(encoding)
+        is_text = bool(getattr(info, "_is_text_encoding", True))
     except (LookupError, ValueError):
-        name = ""
-    if name not in _UNICODE and name not in ("utf-8-sig", "utf-16", "utf-32"):
-        raise ToolError(
-            "invalid-arguments",
-            f"encoding: {encoding!r} is not supported by this version; UTF-8, UTF-16 and UTF-32 "
-            "are recognised without being named.",
-            path="encoding",
-        )
-
-
-def require_encoding(encoding: str | None, found: str) -> None:
-    """Raise ToolError unless `encoding` is absent, or the one that the file has."""
-    require_supported(encoding)
-    if encoding is None:
-        return
-    name = codecs.lookup(encoding).name
-    if not (found == name or found.startswith(f"{name}-") or name == f"{found}-sig"):
-        message = f"encoding: the file is {found}, and this version writes no other: {encoding!r}"
+        message = f"encoding: there is none called {encoding!r}"
+        raise ToolError("invalid-arguments", message, path="encoding") from None
+    name = info.name
+    if not is_text or name.replace("_", "-").startswith(_STATEFUL):
+        message = f"encoding: {encoding!r} cannot be used for files that are edited"
         raise ToolError("invalid-arguments", message, path="encoding")
+    return name
 
 
 def first_undecodable(decoded: Decoded) -> tuple[int, int]:
@@ -96,7 +256,7 @@ def first_undecodable(decoded: Decoded) -> tuple[int, int]:
     index = next(i for i, c in enumerate(decoded.text) if "\udc80" <= c <= "\udcff")
     before = decoded.text[:index]
     line = before.replace("\r\n", "\n").replace("\r", "\n").count("\n")
-    return line, len(decoded.encode(before))
+    return line, len(decoded.mark) + _Offsets(decoded).of(index)
 
 
 def printable(text: str) -> str:

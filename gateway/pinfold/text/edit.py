@@ -7,8 +7,7 @@ only. Lines that survive a replacement keep their endings, new ones take those a
 import re
 from bisect import bisect_left
 
-import attrs
-
+from pinfold.text.codec import Splice
 from pinfold.text.lines import NormalizedView, endings, line_ending, normalize
 
 Span = tuple[int, int]
@@ -51,15 +50,6 @@ def _same_endings(wanted: list[str], found: list[str]) -> bool:
     )
 
 
-@attrs.frozen
-class Splice:
-    """Replace `text[start:end]` by `insert`."""
-
-    start: int
-    end: int
-    insert: str
-
-
 def splice_for(text: str, span: Span, new: str) -> Splice:
     """The smallest splice that puts `new` in place of a span."""
     return splices_for(text, [span], new)[0]
@@ -83,16 +73,6 @@ def _splice(text: str, span: Span, new: str, around: "_Endings") -> Splice:
     last = start + view.original_index(len(view.text) - tail)
     middle = new[head : len(new) - tail]
     return Splice(first, last, _with_endings(middle, text, (first, last), around))
-
-
-def apply(text: str, splices: list[Splice]) -> str:
-    """Apply splices that do not overlap and are in order."""
-    parts: list[str] = []
-    at = 0
-    for splice in splices:
-        parts += (text[at : splice.start], splice.insert)
-        at = splice.end
-    return "".join((*parts, text[at:]))
 
 
 def _with_endings(new: str, text: str, span: Span, around: "_Endings") -> str:

@@ -64,7 +64,7 @@ class Selection:
     text: str
     start_line: int
     end_line: int
-    total_lines: int
+    total_lines: int | None
     truncated: bool
     next_offset: int | None
     next_column: int | None

@@ -6,32 +6,37 @@ from typing import Any
 import attrs
 
 from pinfold.backends.base import Backend
+from pinfold.paths.known import KnownFiles
 from pinfold.paths.opened import CheckedPath
 from pinfold.policy.facts import Action
 from pinfold_protocol.errors import ToolError
-from pinfold_protocol.session import Limits
-from pinfold_protocol.tools import Annotations, ReadDetails, WriteDetails
+from pinfold_protocol.session import Limits, Staleness
+from pinfold_protocol.tools import Annotations, Content, ImageDetails, ReadDetails, WriteDetails
 
 
 @attrs.frozen
 class Outcome:
-    """What a tool did: the texts that the model reads, and the details for the host.
+    """What a tool did: what the model reads, and the details for the host.
 
     `complete`: a read showed the whole file.
     """
 
-    texts: tuple[str, ...]
-    details: ReadDetails | WriteDetails
+    content: tuple[Content, ...]
+    details: ReadDetails | ImageDetails | WriteDetails
     complete: bool = False
 
 
 @attrs.frozen
 class Workplace:
-    """What a tool may use: a backend, the limits, and whether it must not wait (WouldBlock)."""
+    """What a tool may use: a backend, the limits, what the session knows of files and how strict
+    it is about that, whether it must not wait (WouldBlock), and what raises if it was cancelled."""
 
     backend: Backend
     limits: Limits
+    known: KnownFiles
+    staleness: Staleness = "off"
     cached: bool = False
+    require_wanted: Callable[[], None] = lambda: None
 
 
 @attrs.frozen

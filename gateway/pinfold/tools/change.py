@@ -6,20 +6,26 @@ from typing import Any
 import attrs
 
 from pinfold.backends.local import require_replaceable
-from pinfold.paths.opened import CheckedPath
+from pinfold.paths.opened import CheckedPath, identity
 from pinfold.text.codec import Decoded, decode, printable
 from pinfold.text.diff import unified_diff
 from pinfold.text.lines import line_ending
 from pinfold.tools.base import Workplace
 from pinfold_protocol.errors import ToolError
+from pinfold_protocol.tools import TextContent
 
 
 @attrs.frozen
 class Old:
-    """What is there before a change; `decoded` is None where nothing is."""
+    """What is there before a change; `decoded` is None where nothing is.
 
-    data: bytes | None
+    `encoding`: named in this call, or earlier for this file. `stale`: it has changed since the
+    session saw it last.
+    """
+
     decoded: Decoded | None
+    encoding: str | None
+    stale: bool = False
     other_links: int = 0
 
     @property
@@ -31,54 +37,66 @@ class Old:
 def read_old(
     path: CheckedPath, place: Workplace, encoding: str | None, expected_sha256: str | None
 ) -> Old:
-    """The target as it is now. Raises ToolError if it is no text file, or not the expected one."""
+    """The target as it is now. Raises ToolError if it is no text file, not the expected one, or
+    has not been read where that is required."""
     opened = path.opened
     require_replaceable(opened)
+    encoding = encoding or place.known.encoding(opened.real)
     if opened.status is None:
         if expected_sha256 is not None:
             raise ToolError("stale", f"{opened.literal}: there is no such file any more.")
-        return Old(None, None)
+        return Old(None, encoding)
     data = place.backend.read(path, place.limits.max_file_bytes)
     digest = hashlib.sha256(data).hexdigest()
     if expected_sha256 is not None and expected_sha256.lower() != digest:
         message = f"{opened.literal}: it is not the file that was expected. Read it again."
         raise ToolError("stale", message, sha256=digest)
-    return Old(data, decode(data, encoding), opened.status.st_nlink - 1)
+    seen = place.known.last_seen(opened.real or "", opened.status, digest)
+    if place.staleness == "require-read" and seen is None:
+        message = f"{opened.literal}: read it before you change it."
+        raise ToolError("not-read", message)
+    stale = place.staleness != "off" and seen is not None and seen != digest
+    decoded = decode(data, encoding)
+    return Old(decoded, encoding, stale, opened.status.st_nlink - 1)
+
+
+def require_fresh(path: CheckedPath, old: Old) -> None:
+    """Raise ToolError if the file has changed since the session saw it last."""
+    if old.stale:
+        message = f"{path.opened.literal}: it has changed since you read it. Read it again."
+        raise ToolError("stale", message)
 
 
 def finish(
-    path: CheckedPath, place: Workplace, old: Old, data: bytes, dry_run: bool | None
+    path: CheckedPath, place: Workplace, old: Old, new: Decoded, dry_run: bool | None
 ) -> dict[str, Any]:
-    """Make `data` the content, unless it is already, or `dry_run`. The members of WriteDetails."""
-    changed = data != old.data
+    """Make `new` the content, unless it is already, or `dry_run`. The members of WriteDetails."""
+    data = new.data
+    changed = old.decoded is None or data != old.decoded.data
+    real = path.opened.real or path.opened.literal
     if len(data) > place.limits.max_file_bytes:
         most = place.limits.max_file_bytes
-        message = f"{path.opened.literal}: the outcome would be {len(data)} bytes, over {most}"
+        message = f"{real}: the outcome would be {len(data)} bytes, over the limit of {most}"
         raise ToolError("too-large", message, sizeBytes=len(data), limit=most)
-    if changed and not dry_run:
-        place.backend.replace(path, data)
-    new = decode_outcome(data)
-    real = path.opened.real or path.opened.literal
+    digest = hashlib.sha256(data).hexdigest()
+    if not dry_run:
+        status = path.opened.status
+        found = None if status is None else identity(status)
+        if changed:
+            found = place.backend.replace(path, data)
+        place.known.remember(real, found, digest, old.encoding)
     return {
         "path": real,
-        "created": old.data is None,
+        "created": old.decoded is None,
         "changed": changed,
         "encoding": new.encoding,
         "bom": bool(new.mark),
         "line_ending": line_ending(new.text),
         "size_bytes": len(data),
-        "sha256": hashlib.sha256(data).hexdigest(),
+        "sha256": digest,
         "diff": _diff(old, new, real) if changed else "",
         "other_links": old.other_links,
     }
-
-
-def decode_outcome(data: bytes) -> Decoded:
-    """The outcome as text, for the details; what was just written may be anything."""
-    try:
-        return decode(data)
-    except ToolError:
-        return Decoded(data.decode("latin-1"))
 
 
 def _diff(old: Old, new: Decoded, path: str) -> str:
@@ -89,14 +107,15 @@ def _diff(old: Old, new: Decoded, path: str) -> str:
     return diff
 
 
-def summary(details: dict[str, Any], old: Old, dry_run: bool | None) -> str:
+def summary(details: dict[str, Any], old: Old, dry_run: bool | None) -> tuple[TextContent, ...]:
     """What the model reads: one line, and for a dry run the diff below it."""
     if not details["changed"]:
-        return f"{details['path']}: nothing to change, the file is already like that."
+        return (TextContent(f"{details['path']}: nothing to change, it is like that already."),)
     verb = "Created" if details["created"] else "Changed"
     if dry_run:
         verb = "Would create" if details["created"] else "Would change"
     before, after = line_ending(old.text), details["line_ending"]
     endings = f" Line endings: {before} -> {after}." if old.text and before != after else ""
     diff = f"\n{details['diff']}" if dry_run else ""
-    return printable(f"{verb} {details['path']}.{endings}{diff}")
+    links = f" {old.other_links} other hard links keep the old bytes." if old.other_links else ""
+    return (TextContent(printable(f"{verb} {details['path']}.{endings}{links}{diff}")),)

@@ -1,8 +1,8 @@
 """`edit`: replace exact text that occurs once, and leave every other byte alone."""
 
 from pinfold.paths.opened import CheckedPath
-from pinfold.text.codec import Decoded, require_encoding, require_supported
-from pinfold.text.edit import ENOUGH, apply, find, find_all, splices_for
+from pinfold.text.codec import Decoded, Splice, codec_name, new_file, printable
+from pinfold.text.edit import ENOUGH, find, find_all, splices_for
 from pinfold.text.hints import ambiguous_hint, no_match_hint
 from pinfold.text.lines import number_of
 from pinfold.tools.base import (
@@ -16,7 +16,7 @@ from pinfold.tools.base import (
     require_encodable,
     require_sha256,
 )
-from pinfold.tools.change import Old, finish, read_old, summary
+from pinfold.tools.change import Old, finish, read_old, require_fresh, summary
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import Annotations, EditArguments, EditDetails, Replacement
 
@@ -52,52 +52,48 @@ def _check(arguments: EditArguments) -> None:
             message = f"{at}old_string and {at}new_string are equal: nothing would change."
             raise ToolError("no-change", message)
     require_sha256(arguments.expected_sha256)
-    require_supported(arguments.encoding)
+    if arguments.encoding is not None:
+        codec_name(arguments.encoding)
 
 
 def _run(arguments: EditArguments, path: CheckedPath, place: Workplace) -> Outcome:
     replacements = replacements_of(arguments)
     old = read_old(path, place, arguments.encoding, arguments.expected_sha256)
-    if old.decoded is None:
-        require_encoding(arguments.encoding, "utf-8")
     if replacements[0].old_string == "":
-        data, count = _created(old, replacements[0], path), 1
+        new, count = _created(old, replacements[0], path), 1
     else:
-        data, count = _edited(old, replacements, path)
-    details = finish(path, place, old, data, arguments.dry_run)
+        new, count = _edited(old, replacements, path)
+    if count != len(replacements):  # what matched once was checked against the fresh bytes
+        require_fresh(path, old)
+    details = finish(path, place, old, new, arguments.dry_run)
     done = EditDetails(**details, replacements=count)
-    return Outcome((summary(details, old, arguments.dry_run),), done)
+    return Outcome(summary(details, old, arguments.dry_run), done)
 
 
-def _created(old: Old, replacement: Replacement, path: CheckedPath) -> bytes:
+def _created(old: Old, replacement: Replacement, path: CheckedPath) -> Decoded:
     if old.decoded is not None:
         raise _invalid(
             "old_string", f"is empty, which only creates a file, and {path.opened.literal} exists"
         )
-    return Decoded("").encode(replacement.new_string)
+    return new_file(replacement.new_string, old.encoding)
 
 
-def _edited(old: Old, replacements: list[Replacement], path: CheckedPath) -> tuple[bytes, int]:
+def _edited(old: Old, replacements: list[Replacement], path: CheckedPath) -> tuple[Decoded, int]:
     if old.decoded is None:
         raise ToolError("not-found", f"{path.opened.literal}: no such file or directory")
-    if old.decoded.undecodable and not all(each.new_string.isascii() for each in replacements):
-        raise ToolError(
-            "undecodable",
-            "The file has bytes that are no valid UTF-8, so only ASCII text can be inserted: "
-            "anything else might mix two encodings.",
-        )
-    text, total = old.text, 0
+    decoded, total = old.decoded, 0
     for index, each in enumerate(replacements):
         try:
-            text, count = replace(text, each)
+            splices = splices_of(decoded.text, each)
+            decoded = decoded.spliced(splices)
         except ToolError as error:
             raise _located(error, index, len(replacements), old.decoded) from None
-        total += count
-    return old.decoded.encode(text), total
+        total += len(splices)
+    return decoded, total
 
 
-def replace(text: str, replacement: Replacement) -> tuple[str, int]:
-    """Apply one replacement: the new text, and how often it was made.
+def splices_of(text: str, replacement: Replacement) -> list[Splice]:
+    """What one replacement changes, in order.
 
     Raises ToolError `no-match` or `ambiguous-match`, with a hint.
     """
@@ -111,16 +107,15 @@ def replace(text: str, replacement: Replacement) -> tuple[str, int]:
         hint = ambiguous_hint(lines, len(spans), len(spans) >= ENOUGH)
         message = f"old_string must match once. {hint} Give more of the text around it."
         raise ToolError("ambiguous-match", message, lines=lines, matches=len(spans))
-    splices = splices_for(text, spans, replacement.new_string)
-    return apply(text, splices), len(splices)
+    return splices_for(text, spans, replacement.new_string)
 
 
 def _located(error: ToolError, index: int, count: int, decoded: Decoded) -> ToolError:
     kind = error.kind
-    message = error.message
+    message = printable(error.message)
     if kind == "no-match" and decoded.undecodable:
         kind = "undecodable"
-        message = "The file has bytes that are no valid UTF-8, and " + message
+        message = f"The file has bytes that are no valid {decoded.encoding}, and {message}"
     if count == 1:
         return ToolError(kind, message, **error.data)
     message = f"edits[{index}]: {message} Nothing was changed."

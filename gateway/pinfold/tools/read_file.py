@@ -1,15 +1,36 @@
 """`read_file` and `read_memory`: show a part of a text file exactly as it is."""
 
+import base64
 import hashlib
+from collections.abc import Iterator
 
-from pinfold.paths.opened import CheckedPath
-from pinfold.text.codec import Decoded, decode, first_undecodable, require_supported
+from pinfold.backends.local import too_large
+from pinfold.paths.errors import WouldBlock
+from pinfold.paths.opened import CheckedPath, identity
+from pinfold.text.codec import (
+    Decoded,
+    codec_name,
+    decode,
+    first_undecodable,
+    image_type,
+    printable,
+)
 from pinfold.text.lines import Selection, Window, line_ending, normalize, select
+from pinfold.text.stream import select_from
 from pinfold.tools.base import ENCODING, PATH, Outcome, ToolType, Workplace
 from pinfold_protocol.errors import ToolError
-from pinfold_protocol.tools import Annotations, ReadDetails, ReadFileArguments
+from pinfold_protocol.tools import (
+    Annotations,
+    ImageContent,
+    ImageDetails,
+    ReadDetails,
+    ReadFileArguments,
+    TextContent,
+)
 
 _MOST = 2**53 - 1
+_GUESSED = 16_384
+"""How many bytes a guess of the encoding looks at."""
 
 _PROPERTIES = {
     "file_path": PATH,
@@ -34,25 +55,30 @@ def _check(arguments: ReadFileArguments) -> None:
         if value is not None and not least <= value <= _MOST:
             message = f"{name}: must be at least {least} and at most {_MOST}"
             raise ToolError("invalid-arguments", message, path=name)
-    require_supported(arguments.encoding)
+    if arguments.encoding is not None:
+        codec_name(arguments.encoding)
 
 
 def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> Outcome:
-    limits = place.limits
-    data = place.backend.read(path, limits.max_file_bytes, cached=place.cached)
-    decoded = decode(data, arguments.encoding)
-    if decoded.undecodable:
+    status = path.opened.status
+    if status is not None and status.st_size > place.limits.max_file_bytes:
+        return _run_large(arguments, path, place, status.st_size)
+    data = place.backend.read(path, place.limits.max_file_bytes, cached=place.cached)
+    digest = hashlib.sha256(data).hexdigest()
+    real = path.opened.real or path.opened.literal
+    if arguments.encoding is None and (mime_type := image_type(data[:16])):
+        _remember(path, place, digest, None)
+        item = ImageContent(base64.b64encode(data).decode("ascii"), mime_type)
+        return Outcome((item,), ImageDetails(real, mime_type, len(data), digest), complete=True)
+    encoding = arguments.encoding or place.known.encoding(path.opened.real)
+    decoded = decode(data, encoding)
+    if decoded.undecodable and not decoded.named:
         raise _undecodable(decoded)
-    window = Window(
-        offset=arguments.offset or 0,
-        limit=arguments.limit,
-        column=arguments.column or 0,
-        max_lines=limits.read_lines,
-        max_bytes=limits.read_bytes,
-    )
-    selection = select(normalize(decoded.text), window)
+    _remember(path, place, digest, encoding)
+    window = _window(arguments, place)
+    selection = select(normalize(printable(decoded.text)), window)
     details = ReadDetails(
-        path=path.opened.real or path.opened.literal,
+        path=real,
         start_line=selection.start_line,
         end_line=selection.end_line,
         total_lines=selection.total_lines,
@@ -63,32 +89,107 @@ def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> O
         bom=bool(decoded.mark),
         line_ending=line_ending(decoded.text),
         size_bytes=len(data),
-        sha256=hashlib.sha256(data).hexdigest(),
+        sha256=digest,
     )
-    note = _note(selection, window)
-    texts = (selection.text, note) if note else (selection.text,)
+    return _outcome(selection, window, details)
+
+
+def _run_large(
+    arguments: ReadFileArguments, path: CheckedPath, place: Workplace, size: int
+) -> Outcome:
+    """By streaming: bounded memory, and nothing is known of the file as a whole."""
+    real = path.opened.real or path.opened.literal
+    if arguments.limit is None:
+        error = too_large(real, size, place.limits.max_file_bytes)
+        message = f"{error.message}. Read a part of it: give offset and limit (lines)."
+        raise ToolError(error.kind, message, **error.data)
+    if place.cached:
+        raise WouldBlock
+    window = _window(arguments, place)
+    encoding = arguments.encoding or place.known.encoding(path.opened.real)
+    with place.backend.chunks(path) as chunks:
+        streamed = select_from(_wanted(chunks, place), encoding, window)
+    selection = streamed.selection
+    details = ReadDetails(
+        path=real,
+        start_line=selection.start_line,
+        end_line=selection.end_line,
+        total_lines=None,
+        truncated=selection.truncated,
+        next_offset=selection.next_offset,
+        next_column=selection.next_column,
+        encoding=streamed.encoding,
+        bom=bool(streamed.mark),
+        line_ending=None,
+        size_bytes=size,
+        sha256=None,
+    )
+    return _outcome(selection, window, details)
+
+
+def _wanted(chunks: Iterator[bytes], place: Workplace) -> Iterator[bytes]:
+    for chunk in chunks:
+        place.require_wanted()
+        yield chunk
+
+
+def _window(arguments: ReadFileArguments, place: Workplace) -> Window:
+    return Window(
+        offset=arguments.offset or 0,
+        limit=arguments.limit,
+        column=arguments.column or 0,
+        max_lines=place.limits.read_lines,
+        max_bytes=place.limits.read_bytes,
+    )
+
+
+def _outcome(selection: Selection, window: Window, details: ReadDetails) -> Outcome:
+    items = [TextContent(selection.text)]
+    if note := _note(selection, window):
+        items.append(TextContent(note))
     from_start = selection.start_line == 0 and window.column == 0
-    return Outcome(texts, details, from_start and selection.next_offset is None)
+    return Outcome(tuple(items), details, from_start and selection.next_offset is None)
+
+
+def _remember(path: CheckedPath, place: Workplace, digest: str, encoding: str | None) -> None:
+    opened = path.opened
+    if opened.real is not None and opened.status is not None:
+        place.known.remember(opened.real, identity(opened.status), digest, encoding)
 
 
 def _undecodable(decoded: Decoded) -> ToolError:
     line, at = first_undecodable(decoded)
+    guessed = guess(decoded.data)
+    hint = f" It may be {guessed}, which is a guess: try encoding={guessed!r}." if guessed else ""
     message = (
-        f"It is not valid UTF-8: byte {at}, in line {line + 1}, cannot be decoded. Text around it "
-        "can still be edited."
+        f"It is not valid UTF-8: byte {at}, in line {line + 1}, cannot be decoded.{hint} Name its "
+        "encoding to read it; ASCII text in it can be edited as it is."
     )
-    return ToolError("undecodable", message, line=line, byteOffset=at)
+    return ToolError("undecodable", message, line=line, byteOffset=at, guess=guessed)
+
+
+def guess(data: bytes) -> str | None:
+    """An encoding that the bytes may be in. Only for hints: it may be wrong."""
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(data[:_GUESSED]).best()
+    return None if best is None or best.encoding == "ascii" else best.encoding
 
 
 def _note(selection: Selection, window: Window) -> str:
+    total = selection.total_lines
     if selection.truncated:
         column = f", column={selection.next_column}" if selection.next_column else ""
+        of = "" if total is None else f" the file has {total} lines."
+        limit = "" if window.limit is None else f", limit={window.limit}"
         return (
-            f"[Cut here by the read limit; the file has {selection.total_lines} lines. Go on with "
-            f"offset={selection.next_offset}{column}.]"
+            f"[Cut here by the read limit;{of} Go on with offset={selection.next_offset}{column}"
+            f"{limit}.]"
         )
-    if window.offset and window.offset >= selection.total_lines:
-        return f"[Offset {window.offset} is past the end: {selection.total_lines} lines, from 0.]"
+    past = window.offset and not selection.text and selection.start_line == selection.end_line
+    if past and (total is None or window.offset >= total):
+        lines = "" if total is None else f": {total} lines, from 0"
+        return f"[Offset {window.offset} is past the end{lines}.]"
     return ""
 
 

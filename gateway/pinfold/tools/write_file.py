@@ -1,7 +1,9 @@
 """`write_file`: a whole new content, in the file's own ending and mark."""
 
+import attrs
+
 from pinfold.paths.opened import CheckedPath
-from pinfold.text.codec import MARK, Decoded, require_encoding, require_supported
+from pinfold.text.codec import MARK, Decoded, codec_name, new_file
 from pinfold.text.edit import fit_endings
 from pinfold.tools.base import (
     DRY_RUN,
@@ -14,31 +16,32 @@ from pinfold.tools.base import (
     require_encodable,
     require_sha256,
 )
-from pinfold.tools.change import finish, read_old, summary
+from pinfold.tools.change import finish, read_old, require_fresh, summary
 from pinfold_protocol.tools import Annotations, WriteDetails, WriteFileArguments
 
 
 def _check(arguments: WriteFileArguments) -> None:
     require_encodable("content", arguments.content)
     require_sha256(arguments.expected_sha256)
-    require_supported(arguments.encoding)
+    if arguments.encoding is not None:
+        codec_name(arguments.encoding)
 
 
-def new_content(content: str, old: Decoded | None) -> bytes:
-    """The bytes for a whole-file write: as given for a new file, else like the old one."""
+def new_content(content: str, old: Decoded | None, encoding: str | None) -> Decoded:
+    """The file after a whole write: as given for a new one, else like the old one."""
     if old is None:
-        return Decoded("").encode(content)
-    body = content.removeprefix(MARK) if old.mark else content
-    return old.encode(fit_endings(body, old.text))
+        return new_file(content, encoding)
+    body = fit_endings(content.removeprefix(MARK) if old.mark else content, old.text)
+    return attrs.evolve(old, data=old.whole(body), text=body, undecodable=False)
 
 
 def _run(arguments: WriteFileArguments, path: CheckedPath, place: Workplace) -> Outcome:
     old = read_old(path, place, arguments.encoding, arguments.expected_sha256)
-    if old.decoded is None:
-        require_encoding(arguments.encoding, "utf-8")
-    data = new_content(arguments.content, old.decoded)
-    details = finish(path, place, old, data, arguments.dry_run)
-    return Outcome((summary(details, old, arguments.dry_run),), WriteDetails(**details))
+    new = new_content(arguments.content, old.decoded, old.encoding)
+    if old.decoded is not None and new.data != old.decoded.data:
+        require_fresh(path, old)
+    details = finish(path, place, old, new, arguments.dry_run)
+    return Outcome(summary(details, old, arguments.dry_run), WriteDetails(**details))
 
 
 WRITE_FILE = ToolType(
