@@ -203,8 +203,9 @@ class _Replacement:
                     self._publish(descriptor, nameless is not None, directory)
             finally:
                 self._drop_temporary(directory)
+            # It is published: nothing that fails now may be reported as if it were not.
             _sync_directory(directory)
-            return identity(os.fstat(descriptor))
+            return _identity_of(descriptor)
 
     def _hold(self, descriptor: int) -> int:
         self._cleanup.callback(os.close, descriptor)
@@ -416,16 +417,22 @@ class _Replacement:
         if self._temporary is not None:
             try:
                 os.unlink(self._temporary, dir_fd=directory)
-            except FileNotFoundError:
+            except OSError:  # gone, or left for the next writer to remove
                 pass
 
 
 def _sync_directory(directory: int) -> None:
     try:
         os.fsync(directory)
-    except OSError as error:
-        if error.errno not in _NOT_HERE:  # some file systems cannot sync a directory
-            raise
+    except OSError:  # some file systems cannot
+        pass
+
+
+def _identity_of(descriptor: int) -> Identity | None:
+    try:
+        return identity(os.fstat(descriptor))
+    except OSError:  # some forget a file whose first name is gone
+        return None
 
 
 def _temporary_name() -> bytes:
