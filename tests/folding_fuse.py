@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-import mfusepy  # type: ignore[import-not-found,unused-ignore]
+import mfusepy  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
 
 def folded(name: str) -> str:

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from hypothesis import strategies as st
+
 from pinfold.app import Gateway
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.decision import ExplainParams
@@ -347,3 +349,15 @@ def peak_kib(process: int) -> int:
     with open(f"/proc/{process}/status", encoding="ascii") as status:
         line = next(line for line in status if line.startswith("VmHWM"))
     return int(line.split()[1])
+
+
+ENDINGS = st.sampled_from(["\n", "\r\n", "\r"])
+WORDS = st.text(st.sampled_from("ab é→😀\u2028\x85\ufeff"), max_size=4)
+LINES = st.lists(st.tuples(WORDS, ENDINGS), max_size=8)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """A text with endings of any kind, and maybe no last one."""
+    text = "".join(word + ending for word, ending in draw(LINES))
+    return text + draw(WORDS)

@@ -204,3 +204,8 @@ class ToolResult:
     content: list[Content]
     is_error: bool
     meta: dict[str, Any] = attrs.field(metadata={"wire_name": "_meta"})
+
+    @property
+    def text(self) -> str:
+        """The first text item: for a read, exactly the selected text. Empty if there is none."""
+        return next((item.text for item in self.content if isinstance(item, TextContent)), "")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support import Embedded, details, kind, read, write
 
 from pinfold.text.codec import Decoded, Splice, decode
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.retention import RETENTION_KEY
+from support import Embedded, details, kind, read, write
 
 
 class Bench:
@@ -157,6 +157,12 @@ def test_undecodable_bytes_can_be_shown_when_asked_for_and_stay(bench: Bench) ->
     assert shown["content"][0]["text"] == "a\ufffd\ufffd\ufffd b\n"
     done = bench.call("edit", old_string="b", new_string="é", encoding="utf-8")
     assert kind(done) is None and read(bench.path) == b"a\xff\xe2\x82 \xc3\xa9\n"
+
+
+def test_c029_only_three_endings_end_a_line(bench: Bench) -> None:
+    write(bench.path, "a\u2028b\x0bc\x85d\x0c\x1ce\nsecond\n".encode())
+    result = bench.call("read_file", offset=1)
+    assert result["content"][0]["text"] == "second\n" and details(result)["totalLines"] == 2
 
 
 def test_c010_utf_16_is_text_and_stays_what_it_is(bench: Bench) -> None:

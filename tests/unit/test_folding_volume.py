@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Embedded, Layout, cases, decision, kind, read, snapshot, write
 
 from pinfold.app import Gateway
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.decision import ExplainParams
 from pinfold_protocol.session import SessionOpenParams
+from support import Embedded, Layout, cases, decision, kind, read, snapshot, write
 
 pytestmark = pytest.mark.slow
 
@@ -107,7 +107,7 @@ def test_no_spelling_leads_into_pinned(base: Path, path: str, profile: str) -> N
     os.makedirs(f"{memory}/sub")
     os.symlink("Pinned", f"{memory}/al")
     scope = {"protectPinned": True} if profile == "protected main" else {}
-    session = place.open(profile.split()[-1], scope=scope)
+    session = place.open(profile.rsplit(maxsplit=1)[-1], scope=scope)
     before = snapshot(memory)
     result = place.call(session, "write_file", file_path=f"{memory}/{path}", content="gone")
     assert kind(result) == "denied" and decision(result)["decision"] == "deny"

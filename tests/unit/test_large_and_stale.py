@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import Embedded, details, kind, read, write
-from test_text_properties import texts
 
 from pinfold.paths.known import KnownFiles
 from pinfold.text.lines import Window, normalize, select, split_lines
@@ -17,6 +15,7 @@ from pinfold.text.stream import select_from
 from pinfold_protocol.convert import structure
 from pinfold_protocol.retention import RETENTION_KEY
 from pinfold_protocol.session import ConnectionOptions, SessionResult
+from support import Embedded, details, kind, read, texts, write
 
 
 class Bench:

@@ -1,0 +1,225 @@
+"""Faults: full disks, read-only mounts, immutable files, killed writers, many writers at once."""
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pinfold.paths.errors import from_errno
+from support import Embedded, details, kind, read, snapshot, write
+
+ERRNOS = [
+    ("ENOENT", "not-found"),
+    ("ENOTDIR", "not-found"),
+    ("ELOOP", "invalid-path"),
+    ("ENAMETOOLONG", "invalid-path"),
+    ("EACCES", "permission"),
+    ("EPERM", "permission"),
+    ("ENOSPC", "no-space"),
+    ("EDQUOT", "no-space"),
+    ("EROFS", "read-only-filesystem"),
+    ("EIO", "io"),
+    ("EBUSY", "io"),
+    ("EMFILE", "io"),
+]
+
+
+@pytest.mark.parametrize(("name", "expected"), ERRNOS)
+def test_the_system_s_errors_have_their_kinds(name: str, expected: str) -> None:
+    error = from_errno(getattr(errno, name), "/f")
+    assert error.kind == expected and error.message.startswith("/f: ")
+
+
+Mount = Callable[..., Path]
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[Mount]:
+    """Mounts that go away again; skips where mounting is not permitted."""
+    mounted: list[Path] = []
+
+    def attach(name: str, *options: str, file: bool = False) -> Path:
+        point = tmp_path / name
+        if file:
+            point.touch()
+        else:
+            point.mkdir()
+        for step in options:
+            done = subprocess.run(
+                ["mount", *step.split(), str(point)], capture_output=True, text=True, check=False
+            )
+            if done.returncode != 0:
+                pytest.skip(f"mounting is not permitted here: {done.stderr.strip()}")
+            if point not in mounted:
+                mounted.append(point)
+        return point
+
+    yield attach
+    for point in reversed(mounted):
+        subprocess.run(["umount", "-l", str(point)], check=False, capture_output=True)
+
+
+def no_debris(directory: Path | str) -> bool:
+    return not [path for path in snapshot(directory) if ".pinfold-" in path]
+
+
+def test_a_full_disk_leaves_the_old_bytes(tmp_path: Path, mount: Mount) -> None:
+    disk = mount("disk", "-t tmpfs -o size=256k none")
+    place = Embedded(tmp_path)
+    session = place.open()
+    path = write(disk / "t.md", "old")
+    for name in ("t.md", "new.md", "d/e/new.md"):
+        result = place.call(
+            session, "write_file", file_path=f"{disk}/{name}", content="x" * 1_000_000
+        )
+        assert kind(result) == "no-space"
+    assert read(path) == b"old" and os.listdir(disk) == ["t.md"]
+    assert kind(place.call(session, "write_file", file_path=path, content="y" * 100_000)) is None
+    # Now there is no room for both the old and the new.
+    result = place.call(session, "write_file", file_path=path, content="z" * 200_000)
+    assert kind(result) == "no-space" and read(path) == b"y" * 100_000 and no_debris(disk)
+
+
+def test_a_disk_without_inodes(tmp_path: Path, mount: Mount) -> None:
+    disk = mount("disk", "-t tmpfs -o nr_inodes=4 none")
+    place = Embedded(tmp_path)
+    session = place.open()
+    for name in "ab":
+        write(disk / name, "old")
+    results = [
+        kind(place.call(session, "write_file", file_path=f"{disk}/{name}", content="x"))
+        for name in ("c", "d", "e/f/g", "a")
+    ]
+    assert results[-2:] == ["no-space", "no-space"] and no_debris(disk)
+    assert read(disk / "a") == b"old" and not (disk / "e").exists()
+
+
+def test_a_read_only_mount(tmp_path: Path, mount: Mount) -> None:
+    source = tmp_path / "source"
+    path = write(source / "t.md", "old")
+    fixed = mount("fixed", f"--bind {source}", f"-o remount,ro,bind {source}")
+    place = Embedded(tmp_path)
+    session = place.open()
+    for name in ("t.md", "new.md", "d/new.md"):
+        result = place.call(session, "write_file", file_path=f"{fixed}/{name}", content="x")
+        assert kind(result) in ("read-only-filesystem", "permission"), result
+    assert kind(place.call(session, "read_file", file_path=f"{fixed}/t.md")) is None
+    assert read(path) == b"old" and os.listdir(source) == ["t.md"]
+
+
+def test_a_file_that_is_a_mount_is_refused_and_whole(tmp_path: Path, mount: Mount) -> None:
+    source = write(tmp_path / "source.md", "old")
+    target = mount("target.md", f"--bind {source}", file=True)
+    place = Embedded(tmp_path)
+    result = place.call(place.open(), "write_file", file_path=str(target), content="x")
+    assert kind(result) in ("io", "changed-underfoot") and read(source) == b"old"
+    assert no_debris(tmp_path)
+
+
+@pytest.mark.parametrize("immutable", ["file", "directory"])
+def test_what_is_immutable_stays(tmp_path: Path, immutable: str) -> None:
+    place = Embedded(tmp_path)
+    session = place.open()
+    path = write(place.project / "d/t.md", "old")
+    fixed = path if immutable == "file" else os.path.dirname(path)
+    done = subprocess.run(["chattr", "+i", fixed], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"chattr is not to be had here: {done.stderr.strip()}")
+    try:
+        assert kind(place.call(session, "write_file", file_path=path, content="x")) == "permission"
+        edit = {"old_string": "old", "new_string": "new"}
+        assert kind(place.call(session, "edit", file_path=path, **edit)) == "permission"
+        new = place.call(session, "write_file", file_path=f"{path}.new", content="x")
+        assert kind(new) == (None if immutable == "file" else "permission")
+        assert read(path) == b"old" and no_debris(place.project)
+    finally:
+        subprocess.run(["chattr", "-i", fixed], check=True)
+
+
+WRITER = """
+import sys; sys.path[:0] = sys.argv[2:]
+from pathlib import Path
+from support import Embedded, kind
+place = Embedded(Path(sys.argv[1])); session = place.open("dream")
+texts = ("a" * 6_000_000 + "\\n", "b" * 6_000_000 + "\\n")
+print("ready", flush=True)
+for n in range(10_000):
+    result = place.call(session, "write_file", file_path=place.memory + "/t.md", content=texts[n % 2])
+    assert kind(result) is None, result["content"]
+"""
+
+
+@pytest.mark.slow
+def test_c137_a_killed_writer_leaves_the_old_or_the_new(tmp_path: Path) -> None:
+    place = Embedded(tmp_path)
+    memory = place.memory
+    path = write(f"{memory}/t.md", "a" * 6_000_000 + "\n")
+    random.seed(7)
+    seen = set()
+    for _ in range(25):
+        command = [sys.executable, "-c", WRITER, str(tmp_path), str(Path(__file__).parents[1])]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
+            time.sleep(random.uniform(0, 0.25))
+            writer.send_signal(signal.SIGKILL)
+        data = read(path)
+        assert len(data) == 6_000_001 and len(set(data[:-1])) == 1
+        seen.add(data[:1])
+    assert seen == {b"a", b"b"}
+    # The next gateway's first write removes what was left.
+    session = place.open("dream")
+    assert (
+        kind(place.call(session, "write_file", file_path=f"{memory}/other.md", content="x")) is None
+    )
+    assert sorted(os.listdir(memory)) == ["other.md", "t.md"]
+
+
+@pytest.mark.slow
+def test_twenty_parallel_edits_from_four_sessions_are_all_there(tmp_path: Path) -> None:
+    place = Embedded(tmp_path)
+    memory = place.memory
+    sessions = [place.open(profile) for profile in ("main", "dream", "extraction", "remember")]
+    os.symlink("t.md", f"{memory}/alias.md")
+    with ThreadPoolExecutor(20) as pool:
+        for _ in range(100):
+            write(f"{memory}/t.md", "".join(f"[{n}]\n" for n in range(20)))
+
+            def edit(n: int) -> str | None:
+                path = f"{memory}/{'alias.md' if n % 5 == 0 else 't.md'}"
+                change = {"old_string": f"[{n}]", "new_string": f"<{n}>"}
+                return kind(place.call(sessions[n % 4], "edit", file_path=path, **change))
+
+            assert list(pool.map(edit, range(20))) == [None] * 20
+            assert read(f"{memory}/t.md") == "".join(f"<{n}>\n" for n in range(20)).encode()
+
+
+def test_readers_never_see_half_a_write(tmp_path: Path) -> None:
+    place = Embedded(tmp_path)
+    session = place.open()
+    path = write(place.project / "f.txt", "a" * 300_000)
+    torn: list[bytes] = []
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            data = read(path)
+            if len(data) != 300_000 or len(set(data)) != 1:
+                torn.append(data[:10])
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for n in range(40):
+        result = place.call(session, "write_file", file_path=path, content="ab"[n % 2] * 300_000)
+        assert kind(result) is None and (n == 0 or details(result)["changed"] or n % 2 == 0)
+    done.set()
+    reader.join()
+    assert torn == []
