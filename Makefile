@@ -14,7 +14,7 @@ demo: $(VENV)/.runtime ## See it work, in a temporary directory
 	@$(BIN)/pinfold demo
 
 test: $(VENV)/.dev ## Run the tests (under two minutes)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto
 
 check: $(VENV)/.dev ## Formatter, linter, types, layers
 	$(BIN)/ruff format --check .
@@ -25,7 +25,7 @@ check: $(VENV)/.dev ## Formatter, linter, types, layers
 test-clients: $(VENV)/.dev $(NODE_PEERS) ## Tests with clients that others wrote (Node)
 	$(BIN)/python -m pytest -q -m client
 
-test-slow: $(VENV)/.dev ## The long tests: races and drawn layouts in earnest
+test-slow: $(VENV)/.dev $(VENV)/.fuse ## The long tests: races, crashes, volumes that fold names
 	$(BIN)/python -m pytest -q -m slow
 
 schema: $(VENV)/.dev ## Write protocol/schema.json from the types
@@ -37,17 +37,24 @@ bench: $(VENV)/.runtime ## Start and latency against a bare loop, as ratios
 clean: ## Remove what make made
 	rm -rf $(VENV) $(NODE_PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(BIN)/python:
+$(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pinfold needs Python 3.11 or newer; set PYTHON=...")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV) || { echo "On Debian, apt-get install python3-venv first."; exit 1; }
+	@touch $@
 
-$(VENV)/.runtime: pyproject.toml | $(BIN)/python
+$(VENV)/.runtime: pyproject.toml | $(VENV)/.made
 	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml | $(VENV)/.made
 	$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.runtime
+
+# A volume that folds names is mounted by FUSE; where that is not to be had, its tests say so.
+$(VENV)/.fuse: | $(VENV)/.dev
+	-$(PIP) mfusepy
+	-@command -v fusermount3 >/dev/null || { apt-get update -q && apt-get install -y -q fuse3; }
+	@touch $@
 
 # Node itself comes from the system; where it is missing, Debian's packages bring it.
 $(NODE_PEERS): tests/clients/node/package.json

@@ -508,8 +508,10 @@ def _arguments(tool: ToolType, raw: dict[str, Any]) -> Any:
         arguments = structure(given, tool.arguments)
     except RpcError as error:
         data = error.data or {}
-        message = f"{data.get('path') or 'arguments'}: {data.get('problem')}"
-        raise ToolError("invalid-arguments", message, path=data.get("path")) from None
+        member, problem = data.get("path") or "arguments", data.get("problem")
+        if member in given and member not in tool.properties:
+            problem = f"is not an argument of {tool.name}; it takes {', '.join(tool.properties)}"
+        raise ToolError("invalid-arguments", f"{member}: {problem}", path=member) from None
     tool.check(arguments)
     return arguments
 

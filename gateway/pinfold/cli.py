@@ -51,12 +51,17 @@ def _parser() -> "argparse.ArgumentParser":
 
     explain = commands.add_parser("explain", help="say whether a call would be allowed, and why")
     explain.add_argument("path", metavar="PATH", help="as an agent would write it")
-    explain.add_argument("--tool", default="edit", help="the tool's name (default: edit)")
-    _session_options(explain)
+    explain.add_argument(
+        "--tool",
+        default="edit",
+        help="edit (default), write_file, read_file, read_memory, grep_search, list_directory, "
+        "run_shell_command, or any other name that a host gives to a tool",
+    )
+    _session_options(explain, "dream")
     explain.set_defaults(command=_explain)
 
     roots = commands.add_parser("roots", help="show the memory roots of a project")
-    _session_options(roots)
+    _session_options(roots, "main")
     roots.set_defaults(command=_roots)
 
     demo = commands.add_parser("demo", help="see it work, in a temporary directory")
@@ -64,9 +69,12 @@ def _parser() -> "argparse.ArgumentParser":
     return parser
 
 
-def _session_options(parser: "argparse.ArgumentParser") -> None:
+def _session_options(parser: "argparse.ArgumentParser", profile: str) -> None:
     parser.add_argument(
-        "--profile", choices=_PROFILES, default="main", help="the session's profile (default: main)"
+        "--profile",
+        choices=_PROFILES,
+        default=profile,
+        help=f"the session's profile (default: {profile}); main and remember may change pinned/",
     )
     parser.add_argument(
         "--project", default=".", metavar="DIR", help="the project root (default: here)"
@@ -128,7 +136,7 @@ def _roots(options: "argparse.Namespace") -> int:
     if options.json:
         _print_json(RootsResult(session.roots))
     else:
-        _draw_roots(session.roots)
+        _draw_roots(session.roots, session.scope.protect_pinned)
     return ALLOWED
 
 
@@ -136,11 +144,15 @@ def _open(options: "argparse.Namespace") -> "tuple[Gateway, SessionResult]":
     """A gateway of our own with one session. Raises RpcError."""
     from pinfold.app import Gateway
     from pinfold_protocol.convert import structure
+    from pinfold_protocol.errors import invalid_params
     from pinfold_protocol.session import SessionOpenParams
 
+    project = os.path.abspath(os.path.expanduser(options.project))
+    if not os.path.isdir(project):
+        raise invalid_params("--project", f"there is no directory {project}")
     raw: dict[str, Any] = {
         "profile": options.profile,
-        "projectRoot": os.path.abspath(os.path.expanduser(options.project)),
+        "projectRoot": project,
         "scope": dict(map(_override, options.scope)),
     }
     if options.layout:
@@ -157,7 +169,9 @@ def _override(text: str) -> tuple[str, Any]:
 
 
 def _failed(message: str) -> int:
-    print(f"pinfold: {message}", file=sys.stderr)
+    from pinfold.terminal import plain
+
+    print(f"pinfold: {plain(message.removeprefix('Invalid params: '))}", file=sys.stderr)
     return FAILED
 
 
@@ -172,17 +186,21 @@ def _print_json(value: Any) -> None:
 def _draw_decision(
     decision: "Decision", options: "argparse.Namespace", session: "SessionResult"
 ) -> None:
-    from rich.console import Console
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    from pinfold.terminal import console, plain, shown
+    from pinfold.tools.registry import as_call
+
+    out = console()
     allowed = decision.decision == "allow"
-    verdict = Text("  ✓ ALLOW" if allowed else "  ✗ DENY", "bold green" if allowed else "bold red")
-    console.print(Text.assemble(verdict, f"   {options.tool} in a {session.profile} session"))
-    console.print(Text(f"    {decision.reason}"))
+    verdict = ("  ✓ ALLOW", "bold green") if allowed else ("  ✗ DENY", "bold red")
+    call = plain(f"   {options.tool} in a {session.profile} session")
+    out.print(Text.assemble(verdict, call))
+    out.print(Padding(shown(decision.reason), (0, 0, 0, 4), expand=False))
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
+    table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     decided = decision.rule if decision.match is None else f"{decision.rule} ({decision.match})"
     rows = {
@@ -196,31 +214,36 @@ def _draw_decision(
     }
     for name, value in rows.items():
         if value is not None:
-            table.add_row(f"    {name}", Text(value))
-    console.print(table)
+            table.add_row(f"    {name}", shown(value))
+    if as_call(options.tool).action == "unknown":
+        table.add_row("    note", Text("pinfold does not know this tool", "yellow"))
+    out.print(table)
 
 
-def _draw_roots(roots: "list[Root]") -> None:
-    from rich.console import Console
+def _draw_roots(roots: "list[Root]", protected: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    from pinfold.terminal import console, shown
+
+    out = console()
     for root in roots:
         state = "" if root.exists else "   not there yet"
         scope = "" if root.included else "   outside the session's scope"
-        console.print(Text.assemble((f"  {root.kind}", "bold"), (state, "yellow"), (scope, "dim")))
+        out.print(Text.assemble((f"  {root.kind}", "bold"), (state, "yellow"), (scope, "dim")))
         table = Table.grid(padding=(0, 2))
-        table.add_column(style="dim")
+        table.add_column(style="dim", no_wrap=True)
         table.add_column(overflow="fold")
-        table.add_row("    path", Text(root.path))
+        table.add_row("    path", shown(root.path))
         if root.real_path != root.path:
-            table.add_row("    leads to", Text(root.real_path or "nowhere that can be resolved"))
+            table.add_row("    leads to", shown(root.real_path or "nowhere that can be resolved"))
         if root.write_path not in (root.path, root.real_path):
-            table.add_row("    trusted as", Text(root.write_path or "nothing"))
+            table.add_row("    trusted as", shown(root.write_path or "nothing"))
         for index, pinned in enumerate(root.pinned):
-            table.add_row("    pinned" if index == 0 else "", Text(pinned))
-        console.print(table)
+            table.add_row("    pinned" if index == 0 else "", shown(pinned))
+        if root.pinned:
+            table.add_row("", Text("read-only in this session" if protected else "writable", "dim"))
+        out.print(table)
 
 
 def _demo(options: "argparse.Namespace") -> int:

@@ -15,6 +15,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from pinfold import terminal
 from pinfold_protocol.client import Client, Session
 from pinfold_protocol.retention import RETENTION_KEY
 from pinfold_protocol.tools import DECISION_KEY, DETAILS_KEY, ToolResult
@@ -43,7 +44,7 @@ class Place:
 
 def run() -> int:
     """Run the demo; 0 if everything happened as it should, else 1."""
-    console = Console(highlight=False)
+    console = terminal.console()
     with tempfile.TemporaryDirectory(prefix="pinfold-demo-") as base:
         return asyncio.run(_demo(os.path.realpath(base), console))
 
@@ -70,14 +71,14 @@ async def _demo(base: str, console: Console) -> int:
 
 
 def _lay_out(place: Place) -> None:
-    for directory in ("pinned/team", "project", "feedback"):
+    for directory in ("pinned/team", "project", "tips"):
         os.makedirs(f"{place.memory}/{directory}")
     for path, text in (("pinned/rules.md", _RULE), ("project/build.md", _TOPIC)):
         with open(f"{place.memory}/{path}", "w", encoding="utf-8") as file:
             file.write(text)
-    os.symlink("../pinned", f"{place.memory}/feedback/alias")
-    os.symlink(f"{place.memory}/pinned/team", f"{place.memory}/feedback/sub")
-    os.link(place.pinned_file, f"{place.memory}/feedback/twin.md")
+    os.symlink("../pinned", f"{place.memory}/tips/alias")
+    os.symlink(f"{place.memory}/pinned/team", f"{place.memory}/tips/sub")
+    os.link(place.pinned_file, f"{place.memory}/tips/twin.md")
 
 
 def _read(path: str) -> str:
@@ -90,8 +91,8 @@ def _introduce(console: Console, place: Place) -> None:
     console.print(Text.assemble(("pinfold demo", "bold"), "  a gateway, a dream session, one file"))
     console.print(
         Text(
-            "An agent tidies up its memory in the background. One document is curated by hand:\n"
-            f"{place.short(place.pinned_file)}. It may be read, and nothing else.",
+            "An agent tidies up its memory in the background. One document there is curated\n"
+            f"by hand, {place.short(place.pinned_file)}: it may be read, and nothing else.",
             "dim",
         )
     )
@@ -142,10 +143,10 @@ async def _attacks(console: Console, place: Place, session: Session) -> bool:
         ("directly", f"{memory}/pinned/rules.md"),
         ("a new file", f"{memory}/pinned/new.md"),
         ("in another case", f"{memory}/PINNED/rules.md"),
-        ("with a zero-width letter", f"{memory}/pin\u200bned/rules.md"),
-        ("through a symlink", f"{memory}/feedback/alias/rules.md"),
-        ("`..` after a link", f"{memory}/feedback/sub/../rules.md"),
-        ("by a hard link", f"{memory}/feedback/twin.md"),
+        ("a zero-width letter", f"{memory}/pin\u200bned/rules.md"),
+        ("through a symlink", f"{memory}/tips/alias/rules.md"),
+        ("`..` after a link", f"{memory}/tips/sub/../rules.md"),
+        ("by a hard link", f"{memory}/tips/twin.md"),
         ("out of memory", f"{place.project}/src.py"),
     )
     for how, path in ways:
@@ -184,17 +185,16 @@ def _heading(console: Console, text: str) -> None:
 
 def _table() -> Table:
     table = Table.grid(padding=(0, 2))
-    table.add_column(width=3)
-    table.add_column(style="dim", no_wrap=True)
+    table.add_column(min_width=3, no_wrap=True)
+    table.add_column(style="dim", overflow="fold")
     table.add_column(overflow="fold")
-    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     return table
 
 
 def _row(table: Table, allowed: bool, how: str, path: str, said: str) -> None:
     mark = Text("  ✓", "green") if allowed else Text("  ✗", "red")
-    shown = path.encode("unicode_escape").decode() if "\u200b" in path else path
-    table.add_row(mark, how, Text(shown), Text(said, "green" if allowed else "red"))
+    table.add_row(mark, how, terminal.shown(path), Text(said, "green" if allowed else "red"))
 
 
 def _said(result: ToolResult) -> str:

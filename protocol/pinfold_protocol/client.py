@@ -67,7 +67,7 @@ class Client:
         try:
             await client._initialize(options)
         except BaseException:
-            process.kill()
+            client._signal("kill")
             await client._end()
             raise
         return client
@@ -136,16 +136,22 @@ class Client:
     async def _end(self) -> int:
         if self._process.stdin is not None:
             self._process.stdin.close()
-        for insist in (self._process.terminate, self._process.kill):
+        for insist in ("terminate", "kill"):
             try:
                 async with asyncio.timeout(_PATIENCE):
                     await self._process.wait()
             except TimeoutError:
-                insist()
+                self._signal(insist)
         status = await self._process.wait()
         self._reader.cancel()
         await asyncio.gather(self._reader, return_exceptions=True)
         return status
+
+    def _signal(self, how: str) -> None:
+        try:
+            getattr(self._process, how)()
+        except ProcessLookupError:  # it has ended by itself
+            pass
 
     async def __aenter__(self) -> Self:
         return self

@@ -46,3 +46,4 @@ def test_vscode_jsonrpc_opens_a_session_and_calls_all_four_tools(tmp_path: Path)
     assert seen["many"] == 200
     assert seen["closed"] == {"calls": 205, "denials": 1}
     assert seen["status"] == 0 and seen["trouble"] == []
+    assert seen["changed"] == ["created", "changed"]

@@ -19,7 +19,7 @@ def pinfold(tmp_path: Path, *arguments: str, **env: str) -> "subprocess.Complete
         capture_output=True,
         text=True,
         encoding="utf-8",
-        env=clean_env(**base, COLUMNS="200", **env),
+        env=clean_env(**{"COLUMNS": "200"} | base | env),
         cwd=tmp_path,
         timeout=50,
         check=False,
@@ -38,11 +38,13 @@ def memory_of(tmp_path: Path, *more: str) -> str:
         (["pinned/a.md", "--profile", "dream"], 1, "pinned (literal)"),
         (["alias/a.md", "--profile", "dream"], 1, "pinned (resolved)"),
         (["topic.md", "--profile", "dream"], 0, "ALLOW"),
-        (["pinned/a.md"], 0, "ALLOW"),
-        (["pinned/a.md", "--scope", "protectPinned=true"], 1, "an override"),
+        (["pinned/a.md"], 1, "the dream profile"),
+        (["pinned/a.md", "--profile", "main"], 0, "ALLOW"),
+        (["pinned/a.md", "--profile", "main", "--scope", "protectPinned=true"], 1, "an override"),
         (["pinned/a.md", "--profile", "dream", "--tool", "read_file"], 0, "ALLOW"),
         (["../x", "--profile", "remember", "--tool", "list_directory"], 1, "outside-memory"),
         (["x", "--profile", "dream", "--tool", "glob"], 1, "unknown-tool"),
+        (["x", "--profile", "main", "--tool", "eidt"], 0, "does not know this tool"),
     ],
 )
 def test_explain_says_what_and_why(
@@ -67,6 +69,8 @@ def test_explain_says_what_and_why(
         (["explain", "x", "--scope", "protectPinned=yes"], "true or false"),
         (["explain", "x", "--profile", "dreams"], "dreams"),
         (["explain", ""], "empty"),
+        (["explain", "x", "--project", "nowhere"], "no directory"),
+        (["roots", "--project", "nowhere"], "no directory"),
         (["explain"], "PATH"),
         (["nothing"], "nothing"),
         ([], "COMMAND"),
@@ -120,3 +124,17 @@ def test_explain_imports_rich_and_serve_does_not(tmp_path: Path) -> None:
 
     assert "rich" in imported("explain", "/x")
     assert not {"rich", "attr", "cattrs", "pygls"} & imported("serve")
+
+
+def test_paths_cannot_play_tricks_on_a_terminal(tmp_path: Path) -> None:
+    result = pinfold(
+        tmp_path, "explain", "a\x1b[31mred\x1b]0;title\x07\u202e\nb", PYTHONIOENCODING="ascii"
+    )
+    assert result.returncode == 1 and "\x1b" not in result.stdout
+    assert "a\\x1b[31mred" in result.stdout and "\\u202e\\nb" in result.stdout
+
+
+def test_nothing_is_folded_in_a_pipe(tmp_path: Path) -> None:
+    path = "/" + "long/" * 50 + "name.md"
+    result = pinfold(tmp_path, "explain", path, COLUMNS="40")
+    assert path in result.stdout

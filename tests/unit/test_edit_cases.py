@@ -140,7 +140,6 @@ WRITES: list[tuple[str, bytes | None, str, bytes]] = [
     ("UTF-16 stays", "a\n".encode("utf-16"), "b→\n", "b→\n".encode("utf-16")),
     ("empty", b"a\n", "", b""),
     ("new and empty", None, "", b""),
-    ("NUL in a new file", None, "a\0b", b"a\0b"),
     ("undecodable is replaced whole", b"\xff\n", "é\n", "é\n".encode()),
 ]  # fmt: skip
 
@@ -244,6 +243,8 @@ INVALID: list[tuple[str, dict[str, Any], str]] = [
     ("write_file", {}, "content"),
     ("write_file", {"content": None}, "content"),
     ("write_file", {"content": 5}, "content"),
+    ("write_file", {"content": "a\0b"}, "content"),
+    ("edit", {"old_string": "a", "new_string": "\0"}, "new_string"),
     ("write_file", {"content": "x", "encoding": "klingon"}, "encoding"),
     ("write_file", {"content": "x", "dry_run": 1}, "dry_run"),
     ("read_file", {"offset": -1}, "offset"),

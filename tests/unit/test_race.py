@@ -1,6 +1,6 @@
 """While another process swaps links and directories, no write lands in `pinned/`.
 
-The guarantee as POLICY states it: no outcome that is wrong in every serial order. The other process
+The guarantee as docs/policy.md states it: no outcome that is wrong in every serial order. The other process
 moves nothing of ours into `pinned/` itself, so nothing of ours may ever stand there.
 """
 

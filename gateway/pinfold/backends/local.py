@@ -2,7 +2,7 @@
 
 Bytes go to a file without a name in the target's own directory; it is published by an exclusive
 link or by exchange, under a lock on the directory, after everything was opened and decided once
-more (POLICY.md, "What is decided is what is touched").
+more (docs/policy.md, "What is decided is what is touched").
 """
 
 import errno

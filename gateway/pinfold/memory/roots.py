@@ -162,7 +162,7 @@ class Look:
         return RootFacts(root.kind, root.path, opened.real, trusted, root.included(self._scope))
 
     def _write_path(self, root: RootPath, opened: Opened) -> str | None:
-        """The trusted prefix is resolved, the managed suffix is not (POLICY.md)."""
+        """The trusted prefix is resolved, the managed suffix is not (docs/policy.md)."""
         suffix = None if root.anchor is None else below(root.path, root.anchor)
         if root.anchor is None or suffix is None:
             return opened.real

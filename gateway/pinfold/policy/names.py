@@ -1,7 +1,7 @@
 """Names and paths as text: how a deny compares them, and how containment does.
 
 The folding serves denials alone: it must not fail open on any file system that someone may keep
-memory on (POLICY.md, "Is it pinned?"). Containment that allows is exact.
+memory on (docs/policy.md, "Is it pinned?"). Containment that allows is exact.
 """
 
 import unicodedata

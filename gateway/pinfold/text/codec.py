@@ -156,11 +156,24 @@ class _Offsets:
         table = [0]
         for offset in range(len(self.body)):
             last = offset + 1 == len(self.body)
-            table += [offset + 1] * len(decoder.decode(self.body[offset : offset + 1], last))
+            found = decoder.decode(self.body[offset : offset + 1], last)
+            for index, char in enumerate(found, 1):
+                # A byte that stands for itself may be told late, when the next one has been seen.
+                escaped = _is_escaped(char)
+                if not escaped and index < len(found):
+                    raise self._inseparable()
+                table.append(table[-1] + 1 if escaped else offset + 1)
         if len(table) != len(self._text) + 1:
-            message = f"Its bytes cannot be told apart in {self._encoding}; write it whole."
-            raise ToolError("undecodable", message)
+            raise self._inseparable()
         return table
+
+    def _inseparable(self) -> ToolError:
+        message = f"Its characters cannot be told apart in {self._encoding}; write it whole."
+        return ToolError("undecodable", message)
+
+
+def _is_escaped(char: str) -> bool:
+    return "\udc80" <= char <= "\udcff"
 
 
 def _is_wide(encoding: str) -> bool:
@@ -253,7 +266,7 @@ def codec_name(encoding: str) -> str:
 
 def first_undecodable(decoded: Decoded) -> tuple[int, int]:
     """The line (from 0) and the byte offset of the first undecodable byte."""
-    index = next(i for i, c in enumerate(decoded.text) if "\udc80" <= c <= "\udcff")
+    index = next(i for i, c in enumerate(decoded.text) if _is_escaped(c))
     before = decoded.text[:index]
     line = before.replace("\r\n", "\n").replace("\r", "\n").count("\n")
     return line, len(decoded.mark) + _Offsets(decoded).of(index)

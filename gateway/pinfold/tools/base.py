@@ -80,8 +80,12 @@ EXPECTED_SHA256 = {
 DRY_RUN = {"type": "boolean", "description": "Report what would be done, and change nothing."}
 
 
-def require_encodable(member: str, text: str | None) -> None:
-    """Raise ToolError for a lone surrogate, which no encoding can hold."""
+def require_storable(member: str, text: str | None) -> None:
+    """Raise ToolError for a lone surrogate, which no encoding can hold, and for a NUL: no tool
+    could read or edit the file afterwards."""
+    if text and "\0" in text:
+        message = f"{member}: a NUL at character {text.index(chr(0))} would make the file binary"
+        raise ToolError("invalid-arguments", message, path=member)
     try:
         (text or "").encode()
     except UnicodeEncodeError as error:

@@ -115,7 +115,8 @@ def summary(details: dict[str, Any], old: Old, dry_run: bool | None) -> tuple[Te
     if dry_run:
         verb = "Would create" if details["created"] else "Would change"
     before, after = line_ending(old.text), details["line_ending"]
-    endings = f" Line endings: {before} -> {after}." if old.text and before != after else ""
+    told = before is not None and after not in (before, None)
+    endings = f" Line endings: {before} -> {after}." if told else ""
     diff = f"\n{details['diff']}" if dry_run else ""
     links = f" {old.other_links} other hard links keep the old bytes." if old.other_links else ""
     return (TextContent(printable(f"{verb} {details['path']}.{endings}{links}{diff}")),)

@@ -13,8 +13,8 @@ from pinfold.tools.base import (
     Outcome,
     ToolType,
     Workplace,
-    require_encodable,
     require_sha256,
+    require_storable,
 )
 from pinfold.tools.change import Old, finish, read_old, require_fresh, summary
 from pinfold_protocol.errors import ToolError
@@ -44,8 +44,8 @@ def _check(arguments: EditArguments) -> None:
     replacements = replacements_of(arguments)
     for index, each in enumerate(replacements):
         at = f"edits[{index}]." if arguments.edits is not None else ""
-        require_encodable(f"{at}old_string", each.old_string)
-        require_encodable(f"{at}new_string", each.new_string)
+        require_storable(f"{at}old_string", each.old_string)
+        require_storable(f"{at}new_string", each.new_string)
         if each.old_string == "" and len(replacements) > 1:
             raise _invalid(f"{at}old_string", "is empty, which only creates a file")
         if each.old_string == each.new_string:

@@ -4,7 +4,7 @@ import base64
 import hashlib
 from collections.abc import Iterator
 
-from pinfold.backends.local import too_large
+from pinfold.backends.local import require_regular, too_large
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.opened import CheckedPath, identity
 from pinfold.text.codec import (
@@ -31,6 +31,11 @@ from pinfold_protocol.tools import (
 _MOST = 2**53 - 1
 _GUESSED = 16_384
 """How many bytes a guess of the encoding looks at."""
+_ENOUGH_TO_GUESS = 16
+_COMMON = [
+    *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "koi8_r"),
+    *("gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
+]
 
 _PROPERTIES = {
     "file_path": PATH,
@@ -60,8 +65,8 @@ def _check(arguments: ReadFileArguments) -> None:
 
 
 def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> Outcome:
-    status = path.opened.status
-    if status is not None and status.st_size > place.limits.max_file_bytes:
+    status = require_regular(path.opened, path.opened.literal)
+    if status.st_size > place.limits.max_file_bytes:
         return _run_large(arguments, path, place, status.st_size)
     data = place.backend.read(path, place.limits.max_file_bytes, cached=place.cached)
     digest = hashlib.sha256(data).hexdigest()
@@ -172,8 +177,10 @@ def guess(data: bytes) -> str | None:
     """An encoding that the bytes may be in. Only for hints: it may be wrong."""
     from charset_normalizer import from_bytes
 
-    best = from_bytes(data[:_GUESSED]).best()
-    return None if best is None or best.encoding == "ascii" else best.encoding
+    if sum(byte > 127 for byte in data[:_GUESSED]) < _ENOUGH_TO_GUESS:
+        return None
+    best = from_bytes(data[:_GUESSED], cp_isolation=_COMMON).best()
+    return None if best is None else best.encoding
 
 
 def _note(selection: Selection, window: Window) -> str:

@@ -13,15 +13,15 @@ from pinfold.tools.base import (
     Outcome,
     ToolType,
     Workplace,
-    require_encodable,
     require_sha256,
+    require_storable,
 )
 from pinfold.tools.change import finish, read_old, require_fresh, summary
 from pinfold_protocol.tools import Annotations, WriteDetails, WriteFileArguments
 
 
 def _check(arguments: WriteFileArguments) -> None:
-    require_encodable("content", arguments.content)
+    require_storable("content", arguments.content)
     require_sha256(arguments.expected_sha256)
     if arguments.encoding is not None:
         codec_name(arguments.encoding)

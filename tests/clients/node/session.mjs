@@ -16,6 +16,8 @@ const connection = rpc.createMessageConnection(
 const trouble = [];
 connection.onError(([error]) => trouble.push(String(error)));
 connection.onUnhandledNotification((message) => trouble.push(message.method));
+const changed = [];
+connection.onNotification('memory/didChange', (params) => changed.push(params.kind));
 connection.listen();
 
 const seen = {};
@@ -75,5 +77,6 @@ await connection.sendRequest('shutdown');
 await connection.sendNotification('exit');
 seen.status = await ended;
 seen.trouble = trouble;
+seen.changed = changed;
 console.log(JSON.stringify(seen));
 process.exit(0);
