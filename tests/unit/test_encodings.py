@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from pinfold.text.codec import Decoded, Splice, decode
+from pinfold.text.edit import find
+from pinfold.text.lines import normalize
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.retention import RETENTION_KEY
-from support import Embedded, details, kind, read, write
+from support import Embedded, details, kind, read, wiped, write
 
 
 class Bench:
@@ -251,3 +253,68 @@ def test_binary_is_told_by_its_bytes(bench: Bench, data: bytes) -> None:
     assert kind(bench.call("edit", old_string="a", new_string="b")) == "binary"
     write(bench.path, b"x" * 9000 + b"\0")
     assert kind(bench.call("read_file")) is None  # beyond the first 8 KiB it is a character
+
+
+@settings(
+    deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    raw=st.lists(
+        st.sampled_from(
+            [
+                b"a",
+                b"b",
+                b"c ",
+                b"\n",
+                b"\r\n",
+                b"\r",
+                b"\xff",
+                b"\xc3",
+                b"\xc3\xa9",
+                b"\xef\xbb\xbf",
+                b"\t",
+            ]
+        ),
+        min_size=1,
+        max_size=40,
+    ).map(b"".join),
+    draw=st.data(),
+)
+def test_a_file_after_an_edit_is_the_file_before_with_that_span_replaced(
+    tmp_path: Path, raw: bytes, draw: st.DataObject
+) -> None:
+    with wiped(tmp_path / "drawn") as base:
+        bench = Bench(base)
+        write(bench.path, raw)
+        text = decode(raw).text
+        start = draw.draw(st.integers(0, len(text)))
+        end = draw.draw(st.integers(start, len(text)))
+        old = text[start:end]
+        try:
+            old.encode()
+        except UnicodeEncodeError:
+            return  # a byte that nothing decodes cannot be named
+        assume(old and len(find(text, normalize(old))) == 1 and not old.endswith("\r"))
+        before = os.stat(bench.path)
+        shown = bench.call("read_file")
+        after = os.stat(bench.path)
+        assert (before.st_ino, before.st_mtime_ns, before.st_ctime_ns) == (
+            after.st_ino,
+            after.st_mtime_ns,
+            after.st_ctime_ns,
+        )
+        assert kind(shown) == ("undecodable" if decode(raw).undecodable else None)
+        if kind(shown) is None:
+            assert shown["content"][0]["text"] == normalize(text)
+        (span,) = find(text, normalize(old))
+        done = bench.call("edit", old_string=old, new_string="XY")
+        assert kind(done) is None, done
+        mark = decode(raw).mark
+        head = mark + text[: span[0]].encode("utf-8", "surrogateescape")
+        tail = text[span[1] :].encode("utf-8", "surrogateescape")
+        assert read(bench.path) == head + b"XY" + tail
+        again = bench.call("read_file")
+        if kind(again) is None:
+            assert again["content"][0]["text"] == normalize(
+                text[: span[0]] + "XY" + text[span[1] :]
+            )
