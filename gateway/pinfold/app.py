@@ -16,8 +16,9 @@ from typing import Any, Literal
 import attrs
 
 from pinfold.backends.base import Backend
-from pinfold.backends.local import LocalBackend, Seam
+from pinfold.backends.local import LocalBackend
 from pinfold.backends.locks import KeyedLocks
+from pinfold.backends.publish import Seam
 from pinfold.memory.layouts import Surroundings
 from pinfold.memory.prompts import prompt_rules
 from pinfold.memory.retention import tag_for

@@ -97,7 +97,7 @@ def _serve(options: "argparse.Namespace") -> int:
     if sys.platform == "win32":
         print("pinfold: `serve` needs a POSIX system; Windows is not supported.", file=sys.stderr)
         return FAILED
-    from pinfold.doors.native import serve
+    from pinfold.doors.process import serve
 
     # Threads may be stuck in a dead file system: nobody waits for them.
     os._exit(serve())

@@ -173,7 +173,7 @@ def test_writes_under_way_are_finished_before_the_end(tmp_path: Path) -> None:
 
 STRAY = """
 import os, subprocess, sys
-from pinfold.doors import native
+from pinfold.doors import process
 from pinfold.app import Gateway
 summaries = Gateway.summaries
 def noisy(self):
@@ -183,7 +183,7 @@ def noisy(self):
     subprocess.run(["echo", "from a child"], check=True)
     return summaries(self)
 Gateway.summaries = noisy
-os._exit(native.serve())
+os._exit(process.serve())
 """
 
 

@@ -1,4 +1,4 @@
-"""Our own methods behind the door: which may run in place, which wait for whom, and the process.
+"""Our own methods behind the door: which may run in place, and which wait for whom.
 
 A small read that the kernel can answer from its caches runs in place; everything else runs on a
 pool of its own. Session messages take effect before any later message that names the session is
@@ -6,8 +6,6 @@ decided; changes to one path run in order of arrival; nothing else is ordered.
 """
 
 import asyncio
-import os
-import signal
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pinfold import __version__
 from pinfold.doors.codec import serialize
+from pinfold.doors.order import Lane, Turn, resolve
 from pinfold.doors.rpc import Request, Rpc
-from pinfold.doors.stdio import claim, log
 from pinfold.doors.wire import CONGESTED, Wire
 from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
 
@@ -31,39 +29,7 @@ _ANSWER_BYTES = 256 * 1024
 _BEHIND_BYTES = 1 << 20
 """A host that leaves more than this unread is behind: each call then counts as an answer of
 `_ANSWER_BYTES` to come, and all of them must fit below `CONGESTED`."""
-_SETTLE_SECONDS = 0.6
-_FLUSH_SECONDS = 0.3
-_DEFAULT_MAX_MESSAGE = 64 << 20
-_DESCRIPTORS = 16_384
-
-
-class Lane:
-    """The messages that name one session, in order, while a session message is under way.
-
-    `project` is the project root that the session has, or is about to have.
-    """
-
-    def __init__(self, project: str | None) -> None:
-        self.project = project
-        self.waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
-
-
-class Turn:
-    """A place in the queue of changes to one directory. It is over when the work is, and when
-    all turns before it are."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, previous: "Turn | None") -> None:
-        self.previous = None if previous is None else previous.over
-        self.over: asyncio.Future[None] = loop.create_future()
-
-    def leave(self, work: "asyncio.Future[Any] | None") -> None:
-        """The call was answered; its work may go on in a thread, or may never have begun."""
-        for pending in (work, self.previous):
-            if pending is not None and not pending.done():
-                pending.add_done_callback(lambda _: self.leave(work))
-                return
-        if not self.over.done():
-            self.over.set_result(None)
+SETTLE_SECONDS = 0.6
 
 
 class Native:
@@ -334,7 +300,7 @@ class Native:
             if place.cancelled():
                 continue
             try:
-                _resolve(place, start())
+                resolve(place, start())
             except Exception as error:  # noqa: BLE001 - handed on to whoever asked
                 place.set_exception(error)
         if lane is not None and lane.waiting and session_id is not None:
@@ -397,33 +363,12 @@ class Native:
         for each in requests:
             if not each.changing:
                 self.rpc.cancel(each)
-        for seconds in (_SETTLE_SECONDS, None):
+        for seconds in (SETTLE_SECONDS, None):
             changes = [each.task for each in requests if each.task and not each.task.done()]
             if changes:
                 await asyncio.wait(changes, timeout=seconds)
             for each in requests:
                 self.rpc.cancel(each)
-
-
-def _resolve(place: "asyncio.Future[Any]", started: Any) -> None:
-    """Let a future end as what was started does."""
-    if not isinstance(started, Awaitable):
-        place.set_result(started)
-        return
-    task = asyncio.ensure_future(started)
-
-    def hand_on(_: Any) -> None:
-        if place.done():
-            return
-        if task.cancelled():
-            place.cancel()
-        elif error := task.exception():
-            place.set_exception(error)
-        else:
-            place.set_result(task.result())
-
-    task.add_done_callback(hand_on)
-    place.add_done_callback(lambda _: task.cancel() if place.cancelled() else None)
 
 
 def _plain(value: Any) -> Any:
@@ -453,94 +398,3 @@ _HANDLERS: dict[str, Callable[[Native, Request, Any], Any]] = {
     "tools/call": Native.call,
     "policy/explain": Native.explain,
 }
-
-
-class Process:
-    """The gateway as a process: its streams, its signals, the process that it watches."""
-
-    def __init__(self, reading: int, writing: int) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._wire = Wire(reading, writing, _DEFAULT_MAX_MESSAGE)
-        self._native = Native(self._wire, self._watch_process)
-        self._rpc = Rpc(self._wire, self._native, self.stop)
-        self._native.rpc = self._rpc
-        self._wire.on_lost = lambda: self.stop(1)
-        self._status: asyncio.Future[int] = self._loop.create_future()
-        self._stopping = False
-        self._signalled = 0
-
-    async def run(self) -> int:
-        """Serve until the end; the exit status."""
-        for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-            self._loop.add_signal_handler(number, self._signal, status)
-        self._wire.start()
-        status = await self._status
-        try:
-            await asyncio.wait_for(self._native.settle(), _SETTLE_SECONDS + 0.1)
-        except TimeoutError:  # a file system that does not answer: what is whole stays whole
-            pass
-        await self._wire.flush(_FLUSH_SECONDS)
-        self._wire.restore()
-        return self._signalled or status
-
-    def _signal(self, status: int) -> None:
-        self._signalled = self._signalled or status
-        self.stop(status)
-
-    def stop(self, status: int) -> None:
-        """Begin to end; the first call decides the status, unless a signal comes."""
-        if not self._stopping:
-            self._stopping = True
-            self._wire.pause("stopped")
-            self._status.set_result(status)
-
-    def _watch_process(self, process: int) -> None:
-        try:
-            descriptor = os.pidfd_open(process)
-        except ProcessLookupError:
-            log("the process named in initialize is gone")
-            self._loop.call_soon(self.stop, 1)
-        except OverflowError:
-            log("the process named in initialize cannot be one")
-        except (OSError, AttributeError):  # an old kernel, or another system
-            self._poll_process(process)
-        else:
-            self._loop.add_reader(descriptor, self.stop, 1)
-
-    def _poll_process(self, process: int) -> None:
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            self.stop(1)
-            return
-        except OSError:
-            pass
-        self._loop.call_later(1.0, self._poll_process, process)
-
-
-def _allow_descriptors() -> None:
-    """A call may hold a dozen descriptors, and many calls run at once."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (OSError, ValueError):
-            pass
-
-
-def serve() -> int:
-    """Serve on stdio until the host is done; the exit status.
-
-    Threads may be stuck in a dead file system: whoever calls this leaves with `os._exit`.
-    """
-    reading, writing = claim()
-
-    async def main() -> int:
-        return await Process(reading, writing).run()
-
-    _allow_descriptors()
-    loop = asyncio.new_event_loop()
-    return loop.run_until_complete(main())

@@ -1,0 +1,105 @@
+"""The gateway as a process: its streams, its signals, the process that it watches, its end."""
+
+import asyncio
+import os
+import signal
+
+from pinfold.doors.native import SETTLE_SECONDS, Native
+from pinfold.doors.rpc import Rpc
+from pinfold.doors.stdio import claim, log
+from pinfold.doors.wire import Wire
+
+_FLUSH_SECONDS = 0.3
+_DEFAULT_MAX_MESSAGE = 64 << 20
+_DESCRIPTORS = 16_384
+
+
+class Process:
+    """The gateway as a process: its streams, its signals, the process that it watches."""
+
+    def __init__(self, reading: int, writing: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wire = Wire(reading, writing, _DEFAULT_MAX_MESSAGE)
+        self._native = Native(self._wire, self._watch_process)
+        self._rpc = Rpc(self._wire, self._native, self.stop)
+        self._native.rpc = self._rpc
+        self._wire.on_lost = lambda: self.stop(1)
+        self._status: asyncio.Future[int] = self._loop.create_future()
+        self._stopping = False
+        self._signalled = 0
+
+    async def run(self) -> int:
+        """Serve until the end; the exit status."""
+        for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            self._loop.add_signal_handler(number, self._signal, status)
+        self._wire.start()
+        status = await self._status
+        try:
+            await asyncio.wait_for(self._native.settle(), SETTLE_SECONDS + 0.1)
+        except TimeoutError:  # a file system that does not answer: what is whole stays whole
+            pass
+        await self._wire.flush(_FLUSH_SECONDS)
+        self._wire.restore()
+        return self._signalled or status
+
+    def _signal(self, status: int) -> None:
+        self._signalled = self._signalled or status
+        self.stop(status)
+
+    def stop(self, status: int) -> None:
+        """Begin to end; the first call decides the status, unless a signal comes."""
+        if not self._stopping:
+            self._stopping = True
+            self._wire.pause("stopped")
+            self._status.set_result(status)
+
+    def _watch_process(self, process: int) -> None:
+        try:
+            descriptor = os.pidfd_open(process)
+        except ProcessLookupError:
+            log("the process named in initialize is gone")
+            self._loop.call_soon(self.stop, 1)
+        except OverflowError:
+            log("the process named in initialize cannot be one")
+        except (OSError, AttributeError):  # an old kernel, or another system
+            self._poll_process(process)
+        else:
+            self._loop.add_reader(descriptor, self.stop, 1)
+
+    def _poll_process(self, process: int) -> None:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            self.stop(1)
+            return
+        except OSError:
+            pass
+        self._loop.call_later(1.0, self._poll_process, process)
+
+
+def _allow_descriptors() -> None:
+    """A call may hold a dozen descriptors, and many calls run at once."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):
+            pass
+
+
+def serve() -> int:
+    """Serve on stdio until the host is done; the exit status.
+
+    Threads may be stuck in a dead file system: whoever calls this leaves with `os._exit`.
+    """
+    reading, writing = claim()
+
+    async def main() -> int:
+        return await Process(reading, writing).run()
+
+    _allow_descriptors()
+    loop = asyncio.new_event_loop()
+    return loop.run_until_complete(main())
