@@ -23,7 +23,7 @@ from pinfold.memory.layouts import Surroundings
 from pinfold.memory.prompts import prompt_rules
 from pinfold.memory.retention import tag_for
 from pinfold.memory.roots import Look, configured_roots, find_git_root, report
-from pinfold.paths.errors import ChangedUnderfoot, reraise
+from pinfold.paths.errors import ChangedUnderfoot, WouldBlock, reraise
 from pinfold.paths.literal import expand, home_directory
 from pinfold.paths.near import near_names
 from pinfold.paths.opened import Opened, check
@@ -38,7 +38,7 @@ from pinfold.tools.base import Outcome, ToolType, Workplace
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call
 from pinfold_protocol.convert import structure, unstructure, wire_name
 from pinfold_protocol.decision import Decision, ExplainParams
-from pinfold_protocol.errors import RpcError, ToolError, invalid_params
+from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
 from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
 from pinfold_protocol.session import (
     ConnectionOptions,
@@ -62,6 +62,7 @@ from pinfold_protocol.tools import (
     WriteDetails,
 )
 
+_MOST_ARGUMENTS = 64
 _TRIES = 8
 """How often a change is tried again when something else changed the tree meanwhile."""
 
@@ -200,7 +201,7 @@ class Gateway:
 
     def open_session(self, params: SessionOpenParams) -> SessionResult:
         """`session/open`. Raises RpcError (-32602)."""
-        project = self._project_root(params.project_root)
+        project = self.project_root(params.project_root)
         roots = configured_roots(self._memory(params.memory), self._surroundings(project))
         session = Session(
             _session_id(params.session_id),
@@ -241,9 +242,8 @@ class Gateway:
             prompt_rules=prompt_rules(session.profile, session.scope),
         )
 
-    def roots(self, session_id: str) -> list[Root]:
-        """`memory/roots`. Raises RpcError for an unknown session."""
-        session = self.sessions.get(session_id)
+    def roots(self, session: Session) -> list[Root]:
+        """`memory/roots`."""
         return report(session.roots, session.scope, self._volumes)
 
     def _memory(self, given: MemoryOptions | None) -> MemoryOptions:
@@ -256,7 +256,8 @@ class Gateway:
         git_root = find_git_root(project)
         return Surroundings(project, git_root, self._env, self._home, self._cwd)
 
-    def _project_root(self, raw: str) -> str:
+    def project_root(self, raw: str) -> str:
+        """The absolute path that a host means, as text. Raises RpcError (-32602)."""
         path = _from_uri(raw) if raw[:5].lower() == "file:" else raw
         if not path.startswith("/"):
             raise invalid_params("projectRoot", "must be an absolute path or a file: URI")
@@ -284,7 +285,7 @@ class Gateway:
         session = session or self.sessions.get(params.session_id)
         tool = TOOLS.get(params.name)
         if tool is None:
-            raise invalid_params("name", f"there is no tool called {params.name!r}")
+            raise invalid_params("name", f"there is no tool called {short(params.name)!r}")
         try:
             arguments = _arguments(tool, params.arguments)
             path = expand(arguments.file_path, session.project_root, self._home)
@@ -306,12 +307,13 @@ class Gateway:
             params = MemoryDidChangeParams(session.session_id, root, details.path, kind)
             self.on_memory_change(params)
 
-    def explain(self, params: ExplainParams) -> Decision:
-        """`policy/explain`: the decision by the same code, with nothing touched.
+    def explain(self, params: ExplainParams, session: Session | None = None) -> Decision:
+        """`policy/explain`: the decision by the same code, with nothing touched. `session` as for
+        `call`.
 
         Raises RpcError for an unknown session, and where no path can be made of the arguments.
         """
-        session = self.sessions.get(params.session_id)
+        session = session or self.sessions.get(params.session_id)
         call = as_call(params.name)
         path = self._explained_path(session, params)
         if path is None:
@@ -368,6 +370,8 @@ class Gateway:
                 checked = check(decided.opened, decision)
                 outcome = request.tool.run(request.arguments, checked, place)
             except ToolError as error:
+                if request.cached and error.kind == "not-found":
+                    raise WouldBlock from None  # names that look alike are looked for
                 return _Answer(decision, error=_with_near_names(error, decided.opened))
             tag = None
             if decision.root is not None:
@@ -504,6 +508,9 @@ def _text_argument(arguments: dict[str, Any], name: str, default: str | None) ->
 
 def _arguments(tool: ToolType, raw: dict[str, Any]) -> Any:
     """Raw arguments → the tool's own type. Raises ToolError `invalid-arguments`."""
+    if len(raw) > _MOST_ARGUMENTS:
+        message = f"{tool.name} takes {', '.join(tool.properties)}, and nothing else"
+        raise ToolError("invalid-arguments", message)
     given = {name: value for name, value in raw.items() if name not in IGNORED_ARGUMENTS}
     try:
         arguments = structure(given, tool.arguments)

@@ -10,7 +10,7 @@ from pinfold.memory.roots import RootPath
 from pinfold.paths.known import KnownFiles
 from pinfold.policy.facts import Effective
 from pinfold_protocol.convert import wire_name
-from pinfold_protocol.errors import UNKNOWN_SESSION, RpcError, invalid_params
+from pinfold_protocol.errors import UNKNOWN_SESSION, RpcError, invalid_params, short
 from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import PROFILES, Profile, Scope, ScopePatch
 
@@ -145,8 +145,8 @@ class Sessions:
         """Raises RpcError (-32010) for an id that is not open."""
         session = self._open.get(session_id)
         if session is None:
-            message = f"Unknown session: {session_id!r}"
-            raise RpcError(UNKNOWN_SESSION, message, {"sessionId": session_id})
+            data = {"sessionId": short(session_id)}
+            raise RpcError(UNKNOWN_SESSION, "There is no open session with this id", data)
         return session
 
     def remove(self, session_id: str) -> Session:

@@ -131,6 +131,9 @@ class Client:
                 await self.notify(methods.EXIT)
         except (ConnectionLost, RpcError, TimeoutError):
             pass
+        except asyncio.CancelledError:
+            self._signal("terminate")
+            raise
         return await self._end()
 
     async def _end(self) -> int:
@@ -199,9 +202,16 @@ class Client:
                     lost.__cause__ = self._trouble
                     future.set_exception(lost)
 
+    def _notified(self, method: str, params: Any) -> None:
+        try:
+            self.on_notification(method, params)
+        except Exception as error:  # noqa: BLE001 - the callback's trouble is not the gateway's
+            context = {"message": f"on_notification failed for {method}", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+
     def _dispatch(self, message: dict[str, Any]) -> None:
         if "method" in message:
-            self.on_notification(message["method"], message.get("params"))
+            self._notified(message["method"], message.get("params"))
             return
         future = self._waiting.get(message.get("id", 0) or 0)
         if future is None or future.done():

@@ -64,8 +64,14 @@ class ToolError(Exception):
         self.data = data
 
 
+def short(text: str) -> str:
+    """A name that came from outside, cut so that it can be said in an error."""
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
 def invalid_params(path: str, problem: str) -> RpcError:
     """-32602; `path` names the member in dotted form (`scope.shell`), empty for the params."""
+    path = short(path)
     where = f"{path}: " if path else ""
     data = {"path": path, "problem": problem}
     return RpcError(INVALID_PARAMS, f"Invalid params: {where}{problem}", data)

@@ -201,6 +201,99 @@ def test_a_splice_replaces_exactly_its_span_in_any_codec(codec: str, data: st.Da
     assert outcome.text == text[:start] + "xy" + text[end:]
 
 
+@pytest.mark.parametrize(
+    ("encoding", "before", "old", "after"),
+    [
+        ("shift_jis_2004", b"\x81\x5fabc tail\n", "abc", b"\x81\x5fXY tail\n"),
+        ("big5hkscs", b"\x88\x62 tail\n", "\u00ca", None),
+        ("big5hkscs", b"\x88\x62 tail\n", "tail", None),
+        ("cp424", b"\x85\x75\xb6", "a", None),
+    ],
+)
+def test_codecs_with_characters_that_cannot_be_told_apart(
+    bench: Bench, encoding: str, before: bytes, old: str, after: bytes | None
+) -> None:
+    write(bench.path, before)
+    result = bench.call("edit", old_string=old, new_string="XY", encoding=encoding)
+    assert kind(result) == (None if after else "undecodable")
+    assert read(bench.path) == (after or before)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"), [("shift_jis", "¥100 ‾"), ("euc_jp", "¥"), ("cp932", "−")]
+)
+def test_no_look_alike_is_stored(bench: Bench, encoding: str, text: str) -> None:
+    result = bench.call("write_file", content=f"a\n{text}\n", encoding=encoding)
+    assert kind(result) == "invalid-arguments" and details(result)["error"]["line"] == 1
+    assert not os.path.exists(bench.path)
+
+
+def test_images_cannot_be_edited_under_another_encoding(bench: Bench) -> None:
+    write(bench.path, PNG)
+    for tool, more in (
+        ("write_file", {"content": "x"}),
+        ("edit", {"old_string": "IHDR", "new_string": "x"}),
+    ):
+        assert kind(bench.call(tool, encoding="latin-1", **more)) == "binary"
+
+
+def test_a_mark_in_the_content_is_told(bench: Bench) -> None:
+    for _ in range(2):
+        made = bench.call("write_file", content="\ufeffa\n")
+        assert details(made)["bom"] is True and read(bench.path) == b"\xef\xbb\xbfa\n"
+
+
+def test_a_cr_and_an_lf_that_meet_stay_two_lines(bench: Bench) -> None:
+    write(bench.path, b"\rb\n")
+    assert kind(bench.call("edit", old_string="b\n", new_string="\n")) is None
+    assert bench.call("read_file")["content"][0]["text"] == "\n\n"
+
+
+SLOW = [
+    (
+        "replace_all of one letter",
+        "a" * 300_000,
+        {"old_string": "a", "new_string": "b", "replace_all": True},
+        "too-large",
+    ),
+    (
+        "repeated lines",
+        "x\r\n" * 30_000,
+        {"old_string": "x\r\n" * 15_000 + "y", "new_string": "z"},
+        "no-match",
+    ),
+    (
+        "repeated lines, found",
+        "x\r\n" * 30_000,
+        {"old_string": "x\r\n" * 15_000, "new_string": "z"},
+        "ambiguous-match",
+    ),
+    (
+        "long lines for a hint",
+        ("".join(chr(97 + i * 7 % 26) for i in range(199)) + "\n") * 5000,
+        {"old_string": "".join(chr(97 + i * 11 % 26) for i in range(199)), "new_string": "z"},
+        "no-match",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "error"), [pytest.param(*row[1:], id=row[0]) for row in SLOW]
+)
+def test_pathological_texts_end_before_the_test_s_timeout(
+    bench: Bench, text: str, change: dict[str, Any], error: str
+) -> None:
+    write(bench.path, text)
+    assert kind(bench.call("edit", **change)) == error
+
+
+def test_a_diff_of_repeated_lines_is_counted(bench: Bench) -> None:
+    lines = [f"{i * 7919 % 110}\n" for i in range(60_000)]
+    write(bench.path, "".join(lines))
+    done = bench.call("write_file", content="".join(reversed(lines)))
+    assert details(done)["diff"].startswith("@@ from line 1 on: ")
+
+
 def test_offsets_of_many_splices_are_found_in_one_pass() -> None:
     text = "é," * 50_000
     decoded = Decoded(text.encode(), text)
@@ -217,7 +310,8 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
         ("a.png", PNG, "image/png"),
         ("a.jpg", PNG, "image/png"),
         ("a.txt", b"\xff\xd8\xff\xe0..", "image/jpeg"),
-        ("a.gif", b"GIF89a....", "image/gif"),
+        ("a.gif", b"GIF89a\x01\x00\x01\x00...", "image/gif"),
+        ("gif.md", b"GIF89a is a format\n", None),
         ("a", b"RIFF\x01\x02\x03\x04WEBPVP8 ", "image/webp"),
         ("empty.png", b"", None),
         ("page.png", b"<html>\n", None),

@@ -1,5 +1,6 @@
 """Files too large to hold, and files that changed since they were read."""
 
+import hashlib
 import os
 import tracemalloc
 from pathlib import Path
@@ -53,7 +54,7 @@ def test_a_streamed_part_is_the_part_of_the_whole(
         assert streamed.selection.next_offset == expected.next_offset
 
 
-@given(texts(), st.integers(1, 4), st.integers(4, 20), st.integers(1, 7))
+@given(texts(), st.integers(1, 4), st.integers(1, 20), st.integers(1, 7))
 def test_following_the_notes_of_a_stream_reads_it_all(
     text: str, limit: int, most: int, size: int
 ) -> None:
@@ -116,7 +117,16 @@ def test_c152_c154_huge_files_cost_little_memory(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 24 << 20
     finally:
         tracemalloc.stop()
+    bench.session = bench.place.open()  # which knows of no encoding
     assert kind(bench.call("read_file", limit=1)) == "binary"
+
+
+def test_the_note_of_a_stream_needs_no_encoding_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, maxFileBytes=100, readBytes=10)
+    write(bench.path, ("é" * 200).encode("latin-1"))
+    first = details(bench.call("read_file", limit=1, encoding="latin-1"))
+    again = bench.call("read_file", limit=1, offset=first["nextOffset"], column=first["nextColumn"])
+    assert again["content"][0]["text"] == "é" * 5
 
 
 def test_a_large_file_in_another_encoding(tmp_path: Path) -> None:
@@ -146,7 +156,9 @@ def test_a_write_over_what_changed_is_stale_until_it_is_read_again(bench: Bench)
     assert (
         kind(bench.call("edit", old_string="one", new_string="ONE")) is None
     )  # matched fresh bytes
-    assert kind(bench.call("write_file", content="y\n")) is None  # our own write is known
+    bench.call("read_file")
+    assert kind(bench.call("write_file", content="y\n")) is None
+    assert kind(bench.call("write_file", content="yy\n")) is None  # our own write is known
     write(bench.path, "z z\n")
     assert kind(bench.call("edit", old_string="z", new_string="a", replace_all=True)) == "stale"
     assert kind(bench.call("write_file", content="z z\n")) is None  # nothing would change
@@ -208,24 +220,72 @@ def test_another_name_of_a_read_file_counts_as_read(bench: Bench, link: Any) -> 
     )
 
 
+def status_of(inode: int, links: int) -> os.stat_result:
+    return os.stat_result([0o100644, inode, 5, links, 0, 0, 0, 0, 0, 0])
+
+
 def test_a_reused_inode_number_is_another_file() -> None:
     known = KnownFiles()
-    status = os.stat("/")
-    here = (status.st_dev, status.st_ino)
-    known.remember("/a", here, "aaa", None)
-    single = os.stat_result([0o100644, status.st_ino, status.st_dev, 1, 0, 0, 0, 0, 0, 0])
-    assert known.last_seen("/b", single, "bbb") is None
-    assert known.last_seen("/b", single, "aaa") == "aaa"  # renamed, most likely
-    double = os.stat_result([0o100644, status.st_ino, status.st_dev, 2, 0, 0, 0, 0, 0, 0])
-    assert known.last_seen("/b", double, "bbb") == "aaa"
+    known.saw("/a", status_of(7, 1), "aaa", known.now())
+    for links in (1, 2):
+        assert known.last_seen("/b", status_of(7, links), "bbb") is None
+        assert known.last_seen("/b", status_of(7, links), "aaa") == "aaa"  # renamed, most likely
+    known.saw("/c", status_of(8, 2), "ccc", known.now())
+    assert known.last_seen("/d", status_of(8, 2), "ddd") == "ccc"
+
+
+def test_a_read_that_began_before_our_own_write_does_not_undo_it() -> None:
+    known = KnownFiles()
+    since = known.now()
+    known.wrote("/a", (5, 9), "new")
+    known.saw("/a", status_of(7, 1), "old", since)
+    assert known.last_seen("/a", status_of(9, 1), "new") == "new"
+    known.saw("/a", status_of(9, 1), "newer", known.now())
+    assert known.last_seen("/a", status_of(9, 1), "") == "newer"
 
 
 def test_what_was_seen_longest_ago_is_forgotten() -> None:
     known = KnownFiles(most=3)
     for n in range(10):
-        known.remember(f"/{n}", (1, n), "x", "gbk")
-    assert [known.encoding(f"/{n}") for n in range(10)] == [None] * 7 + ["gbk"] * 3
-    assert len(known._by_identity) == 3
+        known.saw(f"/{n}", status_of(n + 1, 1), "x", known.now())
+        known.encoding(f"/{n}", "gbk")
+    assert [known.encoding(f"/{n}", None) for n in range(10)] == [None] * 7 + ["gbk"] * 3
+    assert len(known._by_identity) == len(known._by_path) == 3
+
+
+def test_an_edit_of_what_changed_leaves_the_rest_unread(bench: Bench) -> None:
+    write(bench.path, "one\ntwo\n")
+    bench.call("read_file")
+    write(bench.path, "one\nTHEIRS\n")
+    assert kind(bench.call("edit", old_string="one", new_string="ONE")) is None
+    assert kind(bench.call("write_file", content="ONE\ntwo\n")) == "stale"
+    assert read(bench.path) == b"ONE\nTHEIRS\n"
+
+
+def test_what_was_expected_is_not_stale(bench: Bench) -> None:
+    write(bench.path, "one\n")
+    bench.call("read_file")
+    write(bench.path, "two\n")
+    digest = hashlib.sha256(b"two\n").hexdigest()
+    assert kind(bench.call("write_file", content="x\n", expected_sha256=digest)) is None
+
+
+def test_a_hard_link_is_known_after_its_other_name_was_edited(bench: Bench) -> None:
+    bench.session = bench.place.open(scope={"staleness": "require-read"})
+    write(bench.path, "one\n")
+    os.link(bench.path, bench.path + ".other")
+    os.link(bench.path, bench.path + ".third")
+    bench.call("read_file")
+    assert kind(bench.call("edit", old_string="one", new_string="two")) is None
+    change = {"old_string": "one", "new_string": "three"}
+    assert kind(bench.call("edit", bench.path + ".other", **change)) is None
+
+
+def test_a_file_with_a_bad_byte_counts_as_read(bench: Bench) -> None:
+    bench.session = bench.place.open(scope={"staleness": "require-read"})
+    write(bench.path, b"a\xff\n")
+    assert kind(bench.call("read_file")) == "undecodable"
+    assert kind(bench.call("edit", old_string="a", new_string="b")) is None
 
 
 def test_a_read_whose_file_moved_meanwhile_carries_no_tag(

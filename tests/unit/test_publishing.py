@@ -1,7 +1,9 @@
 """How a change is published: modes, temporaries, and what happens between two system calls."""
 
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.app import Cancelled, Ticket
+from pinfold.paths import linux
 from pinfold_protocol.session import ScopePatch
 from pinfold_protocol.tools import ToolsCallParams
 from support import Bench, Embedded, decision, kind, read, snapshot, write
@@ -171,6 +174,52 @@ def test_missing_parents_that_are_moved_away(bench: Bench, moment: str) -> None:
         assert kind(result) is None and read(target) == b"new"
 
 
+@pytest.mark.parametrize("moment", ["written", "decided", "parents"])
+def test_a_directory_that_vanishes_is_made_again(bench: Bench, moment: str) -> None:
+    target = f"{bench.memory}/d/e/t.md" if moment == "parents" else f"{bench.memory}/d/t.md"
+    if moment != "parents":
+        os.mkdir(f"{bench.memory}/d")
+    bench.seam.at(moment, lambda: shutil.rmtree(f"{bench.memory}/d"))
+    assert kind(bench.write(target)) is None and read(target) == b"new"
+
+
+@pytest.mark.parametrize("noreplace", [True, False])
+def test_somebody_s_directory_at_the_target_comes_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, noreplace: bool
+) -> None:
+    target = write(f"{bench.memory}/t", "old")
+    if not noreplace:
+
+        def missing(*_: object) -> None:
+            raise OSError(errno.EINVAL, "")
+
+        monkeypatch.setattr(linux, "rename_new", missing)
+
+    def become() -> None:
+        os.unlink(target)
+        write(f"{target}/keep", "theirs")
+        bench.seam.at("exchanged", lambda: os.rename(target, f"{target}.moved"))
+
+    bench.seam.at("decided", become)
+    assert kind(bench.write(target)) == "is-directory"
+    assert read(f"{target}/keep") == b"theirs" and read(f"{target}.moved") == b"new"
+    assert sorted(os.listdir(bench.memory)) == ["pinned", "t", "t.moved"]
+
+
+def test_a_path_that_is_too_long_leaves_nothing(bench: Bench) -> None:
+    here = os.open(bench.project, os.O_RDONLY)
+    deep = bench.project
+    while len(deep) < 3800:
+        os.mkdir("d" * 200, dir_fd=here)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here, deep = below, f"{deep}/{'d' * 200}"
+    os.close(here)
+    os.symlink(deep, f"{bench.project}/ln")
+    result = bench.write(f"ln/{'x' * 250}/{'y' * 200}/f.txt", session=bench.main)
+    assert result["isError"] and os.listdir(f"{bench.project}/ln") == []
+
+
 def test_the_scope_in_force_at_the_last_moment_counts(bench: Bench) -> None:
     session = bench.place.open("main")
 
@@ -238,10 +287,6 @@ def test_c184_cancelled_before_or_done_but_never_both(bench: Bench) -> None:
 def test_plain_rename_where_exchange_is_missing(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import errno
-
-    from pinfold.paths import linux
-
     def missing(*_: object) -> None:
         raise OSError(errno.EINVAL, "")
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from pinfold.backends.locks import DirectoryLocks
 from pinfold.backends.publish import Replacement, Seam, no_seam
-from pinfold.paths.errors import WouldBlock, from_errno, reraise
+from pinfold.paths.errors import ChangedUnderfoot, WouldBlock, from_errno, reraise
 from pinfold.paths.kernel import platform
 from pinfold.paths.opened import CheckedPath, Opened
 from pinfold.policy.facts import Identity
@@ -53,10 +53,7 @@ class LocalBackend:
             raise WouldBlock
         assert opened.target is not None
         try:
-            waiting = 0 if not cached else os.O_NONBLOCK  # for somebody's lease on the file
-            descriptor = platform.reopen(opened.target, os.O_RDONLY | waiting)
-        except BlockingIOError:
-            raise WouldBlock from None
+            descriptor = _open_to_read(opened.target, cached)
         except OSError as error:
             reraise(error, name)
         try:
@@ -75,7 +72,7 @@ class LocalBackend:
         require_regular(opened, name)
         assert opened.target is not None
         try:
-            descriptor = platform.reopen(opened.target, os.O_RDONLY)
+            descriptor = _open_to_read(opened.target, cached=False)
         except OSError as error:
             reraise(error, name)
         try:
@@ -92,8 +89,21 @@ class LocalBackend:
             with ExitStack() as cleanup:
                 replacement = Replacement(path, self._locks, self._exchanging, self._seam, cleanup)
                 return replacement.run(data)
+        except FileNotFoundError as error:  # the directory has gone
+            raise ChangedUnderfoot(path.opened.literal) from error
         except OSError as error:
             reraise(error, path.opened.literal)
+
+
+def _open_to_read(target: int, cached: bool) -> int:
+    """Without waiting for data that may never come, as in some files of the kernel; but for
+    somebody's lease on the file, where that is allowed."""
+    try:
+        return platform.reopen(target, os.O_RDONLY | os.O_NONBLOCK)
+    except BlockingIOError:
+        if cached:
+            raise WouldBlock from None
+        return platform.reopen(target, os.O_RDONLY)
 
 
 def require_replaceable(opened: Opened) -> None:

@@ -144,9 +144,7 @@ class Replacement:
             self._seam("parents")
             self._name_new_file(descriptor, nameless, directory, where, name)
             self._seam("linked")
-            if not self._in_place(directory, made):
-                _take_away(where, name, identity(os.fstat(descriptor)))
-                raise ChangedUnderfoot(self._opened.literal)
+            self._require_in_place(directory, made, where, name, descriptor)
         except FileExistsError as error:
             _remove_made(made)
             raise ChangedUnderfoot(self._opened.literal) from error
@@ -155,6 +153,19 @@ class Replacement:
             raise
         for each in made:
             _sync_directory(each.handle)
+
+    def _require_in_place(
+        self, directory: int, made: list[_Made], where: int, name: bytes, descriptor: int
+    ) -> None:
+        """The kernel's names must be the decided ones; else what was published is taken away."""
+        try:
+            if self._in_place(directory, made):
+                return
+        except OSError:  # it cannot be said, for a path that is too long
+            _take_away(where, name, identity(os.fstat(descriptor)))
+            raise
+        _take_away(where, name, identity(os.fstat(descriptor)))
+        raise ChangedUnderfoot(self._opened.literal)
 
     def _name_new_file(
         self, descriptor: int, nameless: bool, directory: int, where: int, name: bytes
@@ -188,6 +199,7 @@ class Replacement:
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EXDEV):
                 raise ChangedUnderfoot(self._opened.literal) from error
+            _remove_empty(parent, name)
             raise
 
     def _in_place(self, directory: int, made: list[_Made]) -> bool:
@@ -214,8 +226,13 @@ class Replacement:
         except FileNotFoundError as error:
             raise ChangedUnderfoot(self._opened.literal) from error
         self._seam("exchanged")
-        in_place = platform.name_of(directory) == self._expected
-        if not in_place or not self._is_decided(directory, temporary):
+        try:
+            in_place = platform.name_of(directory) == self._expected
+            right = in_place and self._is_decided(directory, temporary)
+        except OSError:
+            self._take_back(descriptor, directory, temporary, name)
+            raise
+        if not right:
             self._take_back(descriptor, directory, temporary, name)
             raise ChangedUnderfoot(self._opened.literal)
 
@@ -285,15 +302,10 @@ class Replacement:
     def _restore(self, directory: int, temporary: bytes, name: bytes) -> None:
         """Somebody's new file was displaced, and ours moved away: theirs must not be lost."""
         try:
-            os.link(
-                temporary,
-                name,
-                src_dir_fd=directory,
-                dst_dir_fd=directory,
-                follow_symlinks=False,
-            )
-        except OSError:
+            _move_back(directory, temporary, name)
+        except FileExistsError:
             return
+        self._temporary = None
 
     def _drop_temporary(self, directory: int) -> None:
         if self._temporary is not None:
@@ -334,11 +346,30 @@ def _take_away(directory: int, name: bytes, ours: Identity | None) -> None:
         return
     if _identity_at(directory, aside) != ours:
         try:
-            platform.rename_new(directory, aside, directory, name)
+            _move_back(directory, aside, name)
             return
         except FileExistsError:
             pass  # replaced once more: what we moved aside would be gone by now
     os.unlink(aside, dir_fd=directory)
+
+
+def _move_back(directory: int, aside: bytes, name: bytes) -> None:
+    """Give somebody's entry its name back. FileExistsError if there is another one by now."""
+    try:
+        platform.rename_new(directory, aside, directory, name)
+    except OSError as error:
+        if error.errno not in _NOT_HERE:
+            raise
+        if _identity_at(directory, name) is not None:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        os.rename(aside, name, src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def _remove_empty(parent: int, name: bytes) -> None:
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError:
+        pass
 
 
 def _remove_made(made: list[_Made]) -> None:

@@ -22,7 +22,7 @@ def parse(body: bytes) -> Any:
         if not _SURROGATE.search(body):
             raise ValueError(_reason(error)) from None
     text = body.decode("utf-8")
-    if _depth(text) > _MAX_DEPTH:
+    if text.count("[") + text.count("{") > _MAX_DEPTH and _is_too_deep(text):
         raise ValueError("nested too deeply")
     try:
         return json.loads(text, parse_constant=_refuse)
@@ -53,13 +53,14 @@ def _reason(error: Exception) -> str:
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]')
 
 
-def _depth(text: str) -> int:
-    depth = deepest = 0
+def _is_too_deep(text: str) -> bool:
+    depth = 0
     for token in _TOKEN.finditer(text):
         first = token.group()[0]
         if first in "[{":
             depth += 1
-            deepest = max(deepest, depth)
+            if depth > _MAX_DEPTH:
+                return True
         elif first in "]}":
             depth -= 1
-    return deepest
+    return False

@@ -24,12 +24,18 @@ if TYPE_CHECKING:
     from pinfold_protocol.tools import ToolsCallParams
 
 _WORKERS = 64
-_SESSION_WORKERS = 4
+_SESSION_WORKERS = 64
+_ABANDONED = 448
+"""How many further threads may be stuck in work that nobody waits for any more."""
+_MAX_PATH = 4096
 _ANSWER_BYTES = 256 * 1024
 _BEHIND_BYTES = 1 << 20
 """A host that leaves more than this unread is behind: each call then counts as an answer of
 `_ANSWER_BYTES` to come, and all of them must fit below `CONGESTED`."""
 SETTLE_SECONDS = 0.6
+_CALL = "tools/call"
+_PUBLISHING_SECONDS = 60.0
+"""How long `session/close` and `shutdown` wait for a disk that does not answer."""
 
 
 class Native:
@@ -39,13 +45,14 @@ class Native:
         self._wire = wire
         self._watch = watch
         self._loop = asyncio.get_running_loop()
-        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pinfold")
+        self._pool = ThreadPoolExecutor(_WORKERS + _ABANDONED, thread_name_prefix="pinfold")
         # A slow directory must not keep sessions from being opened.
         self._session_pool = ThreadPoolExecutor(_SESSION_WORKERS, thread_name_prefix="session")
         self._session_messages: set[asyncio.Future[Any]] = set()
         self._lanes: dict[str, Lane] = {}
         self._turns: dict[str, Turn] = {}
         self._running = 0
+        self._abandoned = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._gateway: Gateway | None = None
         self.rpc: Rpc
@@ -112,7 +119,9 @@ class Native:
     def open_session(self, request: Request, params: Any) -> Any:
         """`session/open`."""
         return self._session_message(
-            request, lambda: self.gateway.open_session(params), project=params.project_root
+            request,
+            lambda: self.gateway.open_session(params),
+            project=self.gateway.project_root(params.project_root),
         )
 
     def configure_session(self, request: Request, params: Any) -> Any:
@@ -148,12 +157,13 @@ class Native:
     def memory_roots(self, request: Request, params: Any) -> Any:
         """`memory/roots`."""
 
-        def report() -> Any:
+        def start() -> Any:
             from pinfold_protocol.session import RootsResult
 
-            return RootsResult(self.gateway.roots(params.session_id))
+            session = self.gateway.sessions.get(params.session_id)
+            return self._on_pool(lambda: RootsResult(self.gateway.roots(session)))
 
-        return self._in_order(params.session_id, lambda: self._on_pool(report))
+        return self._in_order(params.session_id, start)
 
     def list_tools(self, request: Request, params: Any) -> Any:
         """`tools/list`."""
@@ -170,10 +180,11 @@ class Native:
     def explain(self, request: Request, params: Any) -> Any:
         """`policy/explain`."""
 
-        def explained() -> Any:
-            return self.gateway.explain(params)
+        def start() -> Any:
+            session = self.gateway.sessions.get(params.session_id)
+            return self._on_pool(lambda: self.gateway.explain(params, session))
 
-        return self._in_order(params.session_id, lambda: self._on_pool(explained))
+        return self._in_order(params.session_id, start)
 
     def call(self, request: Request, params: "ToolsCallParams") -> Any:
         """`tools/call`: in place if that cannot block, else on the pool."""
@@ -234,8 +245,10 @@ class Native:
         from pinfold.policy.names import collapse
 
         path = params.arguments.get("file_path")
-        if not isinstance(path, str) or path.startswith("~"):
-            return str(path)
+        if not isinstance(path, str) or len(path) > _MAX_PATH:
+            return ""  # it will be refused
+        if path.startswith("~"):
+            return path.rpartition("/")[0]
         base = self._project(params.session_id)
         return collapse(path if path.startswith("/") else f"{base}/{path}").rpartition("/")[0]
 
@@ -266,6 +279,9 @@ class Native:
         request.cancel = lambda: False  # it takes effect in any case
         request.changing = True
         session_id = request.session_id
+
+        if project is not None and session_id in self._lanes:
+            self._lanes[session_id].project = project  # what arrives from now on belongs to it
 
         def start() -> Any:
             if session_id is not None:
@@ -305,6 +321,7 @@ class Native:
                 place.set_exception(error)
         if lane is not None and lane.waiting and session_id is not None:
             self._lanes[session_id].waiting.extend(lane.waiting)
+            self._lanes[session_id].project = lane.project
 
     # Room
 
@@ -322,20 +339,34 @@ class Native:
             self._waiting.append(place)
             await place
         self._running += 1
+        counted = True
+
+        def no_longer_counts() -> None:
+            nonlocal counted
+            if counted:
+                counted = False
+                self._running -= 1
+                self._loop.call_soon(self._admit)  # after the answer has been queued
+
+        def done(running: "asyncio.Future[Any]") -> None:
+            self._abandoned -= not counted
+            no_longer_counts()
+            if not running.cancelled():
+                running.exception()  # whoever asked may be gone
+
         running = self._loop.run_in_executor(self._pool, work)
-        running.add_done_callback(self._done)
+        running.add_done_callback(done)
         if begun is not None:
             begun.append(running)
         try:
             return _plain(await asyncio.shield(running))
         except Cancelled:
             raise asyncio.CancelledError from None
-
-    def _done(self, running: "asyncio.Future[Any]") -> None:
-        self._running -= 1
-        if not running.cancelled():
-            running.exception()  # whoever asked may be gone
-        self._loop.call_soon(self._admit)  # after the answer has been queued
+        except asyncio.CancelledError:  # its thread goes on, and may be stuck for ever
+            if not running.done() and self._abandoned < _ABANDONED:
+                self._abandoned += 1
+                no_longer_counts()
+            raise
 
     def _has_room(self) -> bool:
         expected = self._wire.queued + self._running * _ANSWER_BYTES
@@ -356,19 +387,26 @@ class Native:
 
     async def settle(self) -> None:
         """Let running changes finish, end everything else."""
-        await self._settle([r for r in self.rpc.running.values() if r.method != "shutdown"])
+        requests = [r for r in self.rpc.running.values() if r.method != "shutdown"]
+        await self._settle(requests)
+        for each in requests:  # session messages on a disk that does not answer
+            self.rpc.give_up(each)
 
     async def _settle(self, requests: list[Request]) -> None:
         """Changes get a little time; what is being published then is waited for."""
         for each in requests:
             if not each.changing:
                 self.rpc.cancel(each)
-        for seconds in (SETTLE_SECONDS, None):
-            changes = [each.task for each in requests if each.task and not each.task.done()]
-            if changes:
-                await asyncio.wait(changes, timeout=seconds)
-            for each in requests:
-                self.rpc.cancel(each)
+        await _ended(requests, SETTLE_SECONDS)
+        for each in requests:
+            self.rpc.cancel(each)
+        await _ended([each for each in requests if each.method == _CALL], _PUBLISHING_SECONDS)
+
+
+async def _ended(requests: list[Request], seconds: float) -> None:
+    works = [each.work for each in requests if each.work and not each.work.done()]
+    if works:
+        await asyncio.wait(works, timeout=seconds)
 
 
 def _plain(value: Any) -> Any:
@@ -395,6 +433,6 @@ _HANDLERS: dict[str, Callable[[Native, Request, Any], Any]] = {
     "session/list": Native.list_sessions,
     "memory/roots": Native.memory_roots,
     "tools/list": Native.list_tools,
-    "tools/call": Native.call,
+    _CALL: Native.call,
     "policy/explain": Native.explain,
 }

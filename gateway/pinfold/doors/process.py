@@ -1,12 +1,16 @@
 """The gateway as a process: its streams, its signals, the process that it watches, its end."""
 
 import asyncio
+import gc
+import logging
 import os
 import signal
+import warnings
+from typing import Any
 
 from pinfold.doors.native import SETTLE_SECONDS, Native
 from pinfold.doors.rpc import Rpc
-from pinfold.doors.stdio import claim, log
+from pinfold.doors.stdio import claim, log, log_exception
 from pinfold.doors.wire import Wire
 
 _FLUSH_SECONDS = 0.3
@@ -90,6 +94,21 @@ def _allow_descriptors() -> None:
             pass
 
 
+def _keep_quiet() -> None:
+    """Nothing but our own bounded log may write to stderr, which nobody may be reading."""
+    warnings.simplefilter("ignore")
+    logging.lastResort = None
+    logging.raiseExceptions = False
+
+
+def _log_loop_trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    if isinstance(error, Exception):
+        log_exception(error, "in the loop")
+    else:
+        log("trouble in the loop")
+
+
 def serve() -> int:
     """Serve on stdio until the host is done; the exit status.
 
@@ -101,5 +120,9 @@ def serve() -> int:
         return await Process(reading, writing).run()
 
     _allow_descriptors()
+    _keep_quiet()
+    # Large messages make millions of objects that die with their answer.
+    gc.set_threshold(100_000, 50, 50)
     loop = asyncio.new_event_loop()
+    loop.set_exception_handler(_log_loop_trouble)
     return loop.run_until_complete(main())

@@ -13,14 +13,14 @@ from pinfold.doors.oversized import id_of_oversized
 from pinfold.doors.stdio import log_exception
 from pinfold.doors.wire import Wire
 from pinfold_protocol import errors
-from pinfold_protocol.errors import RpcError, invalid_params
+from pinfold_protocol.errors import RpcError, invalid_params, short
 from pinfold_protocol.framing import Oversized
 
 RequestId = int | str
 _INVALID = object()
-_MAX_HELD = 64 << 20
-_MAX_RUNNING = 8192
-"""Bytes and number of requests under way above which reading pauses."""
+_MAX_HELD = 192 << 20
+_MAX_RUNNING = 20_000
+"""Bytes and number of requests under way above which further ones are refused."""
 
 
 class Request:
@@ -34,7 +34,7 @@ class Request:
         self.session_id: str | None = None
         self.changing = False
         self.cancel: Callable[[], bool] = lambda: True
-        self.task: asyncio.Task[None] | None = None
+        self.work: asyncio.Future[Any] | None = None
 
 
 class Service(Protocol):
@@ -143,10 +143,13 @@ class Rpc:
 
     def cancel(self, request: Request) -> None:
         """Answer a request as cancelled now, unless it is too late for that."""
-        if not request.cancel():
-            return
-        if request.task is not None:
-            request.task.cancel()
+        if request.cancel():
+            self.give_up(request)
+
+    def give_up(self, request: Request) -> None:
+        """Answer a request as cancelled, whatever becomes of its work."""
+        if request.work is not None:
+            request.work.cancel()
         self._answer_error(request, RpcError(errors.REQUEST_CANCELLED, "Request cancelled"))
 
     # Requests
@@ -161,6 +164,7 @@ class Rpc:
         self._add(request)
         try:
             self._require_state(method)
+            self._require_room(method)
             result = self._begin(request, params)
         except RpcError as error:
             self._answer_error(request, error)
@@ -168,16 +172,14 @@ class Rpc:
             self._answer_error(request, _internal(error))
         else:
             if isinstance(result, Awaitable):
-                request.task = asyncio.ensure_future(self._finish(request, result))
+                request.work = asyncio.ensure_future(result)
+                request.work.add_done_callback(lambda work: self._finish(request, work))
             else:
                 self._answer(request, result)
 
     def _add(self, request: Request) -> None:
-        """What is held for the host is bounded: reading pauses until some of it is answered."""
         self.running[request.id] = request
         self._held += request.size
-        if self._held > _MAX_HELD or len(self.running) > _MAX_RUNNING:
-            self._wire.pause("requests")
 
     def _remove(self, request: Request) -> bool:
         """False if it has been answered already."""
@@ -185,9 +187,14 @@ class Rpc:
             return False
         del self.running[request.id]
         self._held -= request.size
-        if self._held <= _MAX_HELD and len(self.running) <= _MAX_RUNNING:
-            self._wire.resume("requests")
         return True
+
+    def _require_room(self, method: str) -> None:
+        """What is held for the host is bounded; the end and what leads to it are always heard."""
+        full = self._held > _MAX_HELD or len(self.running) > _MAX_RUNNING
+        if full and method not in ("shutdown", "exit"):
+            message = "Too many requests are under way; send it again when some are answered"
+            raise RpcError(errors.REQUEST_CANCELLED, message, {"running": len(self.running)})
 
     def _require_state(self, method: str) -> None:
         if self.shut_down and method != "exit":
@@ -216,20 +223,21 @@ class Rpc:
 
     def _elsewhere(self, request: Request) -> Any:
         """Where a language server will be mounted for editors; until then nobody is."""
-        message = f"Method not found: {request.method}"
-        raise RpcError(errors.METHOD_NOT_FOUND, message, {"method": request.method})
+        method = short(request.method)
+        message = f"Method not found: {method}"
+        raise RpcError(errors.METHOD_NOT_FOUND, message, {"method": method})
 
-    async def _finish(self, request: Request, result: Awaitable[Any]) -> None:
-        try:
-            value = await result
-        except RpcError as error:
-            self._answer_error(request, error)
-        except asyncio.CancelledError:
+    def _finish(self, request: Request, work: "asyncio.Future[Any]") -> None:
+        """The work of a request has ended, answered before or not: its outcome is looked at in any
+        case, or the loop would log it."""
+        if work.cancelled():
             self._answer_error(request, RpcError(errors.REQUEST_CANCELLED, "Request cancelled"))
-        except Exception as error:  # noqa: BLE001 - the guard at the door: a bug is answered too
-            self._answer_error(request, _internal(error))
+        elif (error := work.exception()) is None:
+            self._answer(request, work.result())
+        elif isinstance(error, RpcError):
+            self._answer_error(request, error)
         else:
-            self._answer(request, value)
+            self._answer_error(request, _internal(error))
 
     # Answers
 

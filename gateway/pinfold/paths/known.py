@@ -6,52 +6,68 @@ By real path, and by identity, so that another name of the same file counts as r
 import os
 import threading
 from collections import OrderedDict
+from typing import TypeVar
 
 import attrs
 
 from pinfold.paths.opened import identity
 from pinfold.policy.facts import Identity
 
+K = TypeVar("K")
+V = TypeVar("V")
+MOST = 4096
+"""How many files a session remembers."""
+
 
 @attrs.frozen
 class Known:
-    """A file as it was last seen: SHA-256 in hex, and an encoding that a caller named."""
+    """A file as it was last seen: SHA-256 in hex, and whether it had several links."""
 
     sha256: str
-    encoding: str | None
-    identity: Identity | None
+    linked: bool
 
 
 class KnownFiles:
     """Bounded: what was seen longest ago is forgotten first. Thread-safe."""
 
-    def __init__(self, most: int = 4096) -> None:
+    def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._by_path: OrderedDict[str, Known] = OrderedDict()
-        self._by_identity: dict[Identity, str] = {}
+        self._by_identity: OrderedDict[Identity, Known] = OrderedDict()
+        self._encodings: OrderedDict[str, str] = OrderedDict()
+        self._written: OrderedDict[str, int] = OrderedDict()
+        self._count = 0
         self._lock = threading.Lock()
 
-    def remember(
-        self, real: str, found: Identity | None, sha256: str, encoding: str | None
-    ) -> None:
-        """The file at `real` was read or written just now."""
+    def now(self) -> int:
+        """A moment, to be given to `saw` by a read that began then."""
+        return self._count
+
+    def saw(self, real: str, status: os.stat_result, sha256: str, since: int) -> None:
+        """A file was read. If the session has written it since the read began, that counts."""
         with self._lock:
-            self._forget(real)
-            self._by_path[real] = Known(sha256, encoding, found)
-            if found is not None:
-                self._by_identity[found] = real
-            while len(self._by_path) > self._most:
-                self._forget(next(iter(self._by_path)))
+            if self._written.get(real, -1) < since:
+                self._remember(real, identity(status), Known(sha256, status.st_nlink > 1))
 
-    def _forget(self, real: str) -> None:
-        known = self._by_path.pop(real, None)
-        if known and known.identity and self._by_identity.get(known.identity) == real:
-            del self._by_identity[known.identity]
+    def wrote(self, real: str, found: Identity | None, sha256: str) -> None:
+        """A file was written, and is the only one of its identity."""
+        with self._lock:
+            self._count += 1
+            _put(self._written, real, self._count - 1, self._most)
+            self._remember(real, found, Known(sha256, False))
 
-    def encoding(self, real: str | None) -> str | None:
-        """The encoding that was last named for this file."""
-        known = self._by_path.get(real or "")
-        return known.encoding if known else None
+    def _remember(self, real: str, found: Identity | None, known: Known) -> None:
+        _put(self._by_path, real, known, self._most)
+        if found is not None:
+            _put(self._by_identity, found, known, self._most)
+
+    def encoding(self, real: str | None, named: str | None) -> str | None:
+        """The encoding that is named now, which is remembered for this file, or was last."""
+        if named is None or real is None:
+            return named or self._encodings.get(real or "")
+        with self._lock:
+            _put(self._encodings, real, named, self._most)
+        return named
 
     def last_seen(self, real: str, status: os.stat_result, sha256: str) -> str | None:
         """The digest of a file as this session last saw it, or None if it did not.
@@ -63,7 +79,15 @@ class KnownFiles:
             if known := self._by_path.get(real):
                 return known.sha256
             found = identity(status)
-            other = None if found is None else self._by_path.get(self._by_identity.get(found, ""))
-            if other and (status.st_nlink > 1 or other.sha256 == sha256):
-                return other.sha256
-            return None
+            other = None if found is None else self._by_identity.get(found)
+            if other is None:
+                return None
+            linked = other.linked and status.st_nlink > 1
+            return other.sha256 if linked or other.sha256 == sha256 else None
+
+
+def _put(table: "OrderedDict[K, V]", key: K, value: V, most: int) -> None:
+    table[key] = value
+    table.move_to_end(key)
+    while len(table) > most:
+        table.popitem(last=False)

@@ -1,5 +1,6 @@
 """What a path led to when it was opened, the descriptors that prove it, and who may pass on."""
 
+import errno
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -14,6 +15,8 @@ from pinfold.paths.literal import decode
 from pinfold.policy import names
 from pinfold.policy.facts import Identity, Target, Way
 from pinfold_protocol.decision import Decision
+
+_NO_MEANS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 
 
 def identity(status: os.stat_result) -> Identity | None:
@@ -76,7 +79,10 @@ class Opened:
         return (self.parent_identity, *(tuple(sorted(names.folds(each))) for each in leaf))
 
     def require_same(self, again: "Opened") -> None:
-        """Raise ChangedUnderfoot unless `again` found the same thing at the same place."""
+        """Raise ChangedUnderfoot unless `again` found the same thing at the same place, and OSError
+        where it could not look."""
+        if again.problem in _NO_MEANS:
+            raise OSError(again.problem, os.strerror(again.problem))
         if self._fingerprint() != again._fingerprint():
             raise ChangedUnderfoot(self.literal)
 

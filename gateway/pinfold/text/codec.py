@@ -7,6 +7,7 @@ written as anything else.
 
 import codecs
 from collections.abc import Sequence
+from functools import lru_cache
 
 import attrs
 
@@ -27,18 +28,15 @@ _MARKS = (
 _STATEFUL = ("iso2022", "hz", "utf-7", "punycode", "idna", "unicode", "raw-unicode", "undefined")
 _WIDE = ("utf-16", "utf-32")
 MARK = "\ufeff"
-_IMAGES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
+_IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 
 
 def image_type(head: bytes) -> str | None:
     """The MIME type of an image, by its first bytes; None if it is none that is known."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
+    if head[:6] in (b"GIF87a", b"GIF89a") and b"\0" in head[6:13]:  # not a text about GIF
+        return "image/gif"
     return next((kind for sign, kind in _IMAGES if head.startswith(sign)), None)
 
 
@@ -99,19 +97,28 @@ class Decoded:
 
 
 def encode(text: str, encoding: str) -> bytes:
-    """Text to bytes. Raises ToolError that names the character and its place."""
+    """Text to bytes, such that they mean the same text. Raises ToolError that names the first
+    character that cannot be stored, and its place."""
     try:
-        return text.encode(encoding)
+        data = text.encode(encoding)
     except UnicodeEncodeError as error:
-        line = text[: error.start].count("\n")
-        bad = text[error.start]
-        message = (
-            f"{bad!r} (U+{ord(bad):04X}), character {error.start} in line {line + 1} of the new "
-            f"text, cannot be stored in {encoding}. Nothing was changed."
-        )
-        raise ToolError(
-            "invalid-arguments", message, character=error.start, line=line, encoding=encoding
-        ) from None
+        raise _not_storable(text, error.start, encoding) from None
+    if not encoding.startswith("utf-"):  # some encoders put a look-alike in its place
+        back = data.decode(encoding, "replace")
+        if back != text:
+            pairs = enumerate(zip(text, back, strict=False))
+            at = next((i for i, (a, b) in pairs if a != b), min(len(text), len(back)) - 1)
+            raise _not_storable(text, at, encoding)
+    return data
+
+
+def _not_storable(text: str, at: int, encoding: str) -> ToolError:
+    line = text[:at].count("\n")
+    message = (
+        f"{text[at]!r} (U+{ord(text[at]):04X}), character {at} in line {line + 1} of the new text, "
+        f"cannot be stored in {encoding}. Nothing was changed."
+    )
+    return ToolError("invalid-arguments", message, character=at, line=line, encoding=encoding)
 
 
 class _Offsets:
@@ -121,37 +128,28 @@ class _Offsets:
         self.body = decoded.data[len(decoded.mark) :]
         self._text = decoded.text
         self._encoding = decoded.encoding
+        self._unicode = decoded.encoding.startswith("utf-")
+        ascii_only = self._unicode and len(self.body) == len(self._text)
+        self._one_byte_each = ascii_only or is_single_byte(decoded.encoding)
         self._table: list[int] | None = None
-        self._plain = decoded.text.isascii() and not _is_wide(decoded.encoding)
-        self._exact = self._plain or self._encodes_back()
         self._known = (0, 0)
-
-    def _encodes_back(self) -> bool:
-        if self._encoding == "utf-8":
-            return True
-        try:
-            return self._bytes(self._text) == self.body
-        except UnicodeEncodeError:
-            return False
-
-    def _bytes(self, text: str) -> bytes:
-        return text.encode(self._encoding, _errors(self._encoding))
 
     def of(self, index: int) -> int:
         """The byte offset of character `index`; in ascending order this is linear in all."""
-        if self._plain:
+        if self._one_byte_each:
             return index
-        if self._exact:
-            character, offset = self._known if index >= self._known[0] else (0, 0)
-            offset += len(self._bytes(self._text[character:index]))
-            self._known = (index, offset)
-            return offset
-        if self._table is None:
-            self._table = self._tabulate()
-        return self._table[index]
+        if not self._unicode:
+            self._table = self._table or self._tabulate()
+            return self._table[index]
+        character, offset = self._known if index >= self._known[0] else (0, 0)
+        part = self._text[character:index]
+        offset += len(part.encode(self._encoding, _errors(self._encoding)))
+        self._known = (index, offset)
+        return offset
 
     def _tabulate(self) -> list[int]:
-        """Byte by byte: some codecs write a character in more ways than they would choose."""
+        """Byte by byte: these codecs write some characters in more ways than one, and some of
+        their codes mean two characters."""
         decoder = codecs.getincrementaldecoder(self._encoding)(_errors(self._encoding))
         table = [0]
         for offset in range(len(self.body)):
@@ -170,6 +168,18 @@ class _Offsets:
     def _inseparable(self) -> ToolError:
         message = f"Its characters cannot be told apart in {self._encoding}; write it whole."
         return ToolError("undecodable", message)
+
+
+@lru_cache(maxsize=64)
+def is_single_byte(encoding: str) -> bool:
+    """Whether each byte is a character in this encoding, or none at all."""
+    for byte in range(256):
+        try:
+            bytes((byte,)).decode(encoding)
+        except UnicodeDecodeError as error:
+            if "undefined" not in error.reason and "not in range" not in error.reason:
+                return False
+    return True
 
 
 def _is_escaped(char: str) -> bool:
@@ -212,7 +222,8 @@ def new_file(content: str, encoding: str | None) -> Decoded:
     that encoding's name asks for one. Raises ToolError."""
     name = "utf-8" if encoding is None else codec_name(encoding)
     plain = _without_mark(name)
-    mark = b"" if plain == name else next(mark for mark, found in _MARKS if found == plain)
+    marked = plain != name or (plain == "utf-8" and content.startswith(MARK))
+    mark = next(mark for mark, found in _MARKS if found == plain) if marked else b""
     body = content.removeprefix(MARK) if mark else content
     data = mark + encode(body, plain)
     return Decoded(data, body, plain, mark, named=encoding is not None)
@@ -237,11 +248,12 @@ def _decoded(data: bytes, mark: bytes, encoding: str, *, named: bool) -> Decoded
     try:
         return Decoded(data, body.decode(encoding), encoding, mark, named=named)
     except UnicodeDecodeError as error:
-        if _is_wide(encoding):
+        try:
+            text = body.decode(encoding, _errors(encoding))
+        except UnicodeDecodeError:  # where a byte cannot stand for itself
             at = error.start + len(mark)
             message = f"It is not valid {encoding}: byte {at} and on."
             raise ToolError("undecodable", message, byteOffset=at) from None
-        text = body.decode(encoding, "surrogateescape")
         return Decoded(data, text, encoding, mark, undecodable=True, named=named)
 
 

@@ -2,14 +2,16 @@
 
 import difflib
 import re
+from collections import Counter
 
 from pinfold.text.codec import printable
 from pinfold.text.edit import common_prefix, common_suffix
 from pinfold.text.lines import normalize, split_lines
 
 _ENDING = re.compile(r"\r\n|\r|\n")
-_MOST_COMPARED = 200_000
-"""Characters between the first and the last difference that are compared line by line."""
+_MOST_COMPARED = 1 << 20
+_MOST_EFFORT = 400_000
+"""What may be spent on a comparison; two texts of 2,000 lines are just below."""
 _MOST_CHARACTERS = 32_768
 
 
@@ -26,17 +28,27 @@ def unified_diff(before: str, after: str, path: str) -> str:
     end = _line_end(before, len(before) - tail, context=3)
     left, right = before[head:end], after[head : len(after) - (len(before) - end)]
     if max(len(left), len(right)) > _MOST_COMPARED:
-        counts = (_lines_in(left), _lines_in(right))
-        return (
-            f"@@ from line {_lines_in(before[:head]) + 1} on: {counts[0]} lines -> {counts[1]} @@\n"
-        )
-    names = (f"a{path}", f"b{path}")
+        return _counted(before[:head], left, right)
     old, new = split_lines(left), split_lines(right)
+    if _effort(old, new) > _MOST_EFFORT:
+        return _counted(before[:head], left, right)
+    names = (f"a{path}", f"b{path}")
     body = [_shown(line) for line in difflib.unified_diff(old, new, *names, n=3)]
     skipped = _lines_in(before[:head])
     body[2:] = [_shift(line, skipped) if line.startswith("@@") else line for line in body[2:]]
     text = printable("".join(body))
     return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "\n…\n"
+
+
+def _counted(before: str, left: str, right: str) -> str:
+    first = _lines_in(before) + 1
+    return f"@@ from line {first} on: {_lines_in(left)} lines -> {_lines_in(right)} @@\n"
+
+
+def _effort(old: list[str], new: list[str]) -> int:
+    """How long the comparison may take: pairs of equal lines, and how often it may divide."""
+    counts = Counter(new)
+    return len(old) * len(new) // 10 + sum(counts[line] for line in old)
 
 
 def _lines_in(text: str) -> int:

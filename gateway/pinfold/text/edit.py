@@ -6,6 +6,7 @@ only. Lines that survive a replacement keep their endings, new ones take those a
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 
 from pinfold.text.codec import Splice
 from pinfold.text.lines import NormalizedView, endings, line_ending, normalize
@@ -15,39 +16,59 @@ _ENDING = re.compile(r"\r\n|\r|\n")
 _LONE_NEWLINE = re.compile(r"(?<!\r)\n")
 ENOUGH = 1000
 """How many matches are counted before it is said that there are many."""
+_MOST_TRIES = 2_000_000
+"""How many places may look right until their line endings are compared."""
+MANY = 100_000
+"""How many places one call may replace."""
 
 
 def find(text: str, old: str) -> list[Span]:
-    """Where `old` matches, overlaps included; at most `ENOUGH` spans."""
-    return _find(text, old, overlapping=True, most=ENOUGH)
+    """Where `old` matches, overlaps included; at most `ENOUGH` spans, fewer of a long text."""
+    most = max(2, min(ENOUGH, 10_000_000 // (len(old) + 1)))
+    return _find(text, old, overlapping=True, most=most)
 
 
 def find_all(text: str, old: str) -> list[Span]:
-    """Where `old` matches from left to right, without overlaps."""
-    return _find(text, old, overlapping=False, most=None)
+    """Where `old` matches from left to right, without overlaps; at most `MANY` and one spans."""
+    return _find(text, old, overlapping=False, most=MANY + 1)
 
 
-def _find(text: str, old: str, *, overlapping: bool, most: int | None) -> list[Span]:
+def _find(text: str, old: str, *, overlapping: bool, most: int) -> list[Span]:
     view = NormalizedView(text)
     wanted = normalize(old)
-    explicit = endings(old) if "\r" in old else []
-    if explicit and "\r" not in text:
+    if "\r" in old and "\r" not in text:
         return []
+    same_endings = _same_endings(view.text, text, old) if "\r" in old else None
     spans: list[Span] = []
     at = view.text.find(wanted)
-    while at >= 0 and (most is None or len(spans) < most):
-        span = (view.original_index(at), view.original_index(at + len(wanted)))
-        fits = not explicit or _same_endings(explicit, endings(text[span[0] : span[1]]))
+    tries = _MOST_TRIES
+    while at >= 0 and len(spans) < most and tries:
+        tries -= 1
+        fits = same_endings is None or same_endings(at)
         if fits:
-            spans.append(span)
+            spans.append((view.original_index(at), view.original_index(at + len(wanted))))
         at = view.text.find(wanted, at + (len(wanted) if fits and not overlapping else 1))
     return spans
 
 
-def _same_endings(wanted: list[str], found: list[str]) -> bool:
-    return len(wanted) == len(found) and all(
-        want in ("\n", have) for want, have in zip(wanted, found, strict=True)
-    )
+_LETTERS = {"\n": "n", "\r": "r", "\r\n": "c"}
+
+
+def _same_endings(shown: str, text: str, old: str) -> Callable[[int], bool]:
+    """Whether the endings at an index of the normalized text are those that `old` asks for: an
+    ending is a letter, so that comparing many of them is one step."""
+    have = "".join(_LETTERS[each] for each in endings(text))
+    want = "".join("." if each == "\n" else _LETTERS[each] for each in endings(old))
+    pattern = re.compile(want) if "." in want else None
+    counted = [0, 0]  # endings before an index, which only grows
+
+    def same(at: int) -> bool:
+        counted[0] += shown.count("\n", counted[1], at)
+        counted[1] = at
+        first = counted[0]
+        return have.startswith(want, first) if pattern is None else bool(pattern.match(have, first))
+
+    return same
 
 
 def splice_for(text: str, span: Span, new: str) -> Splice:
@@ -72,6 +93,10 @@ def _splice(text: str, span: Span, new: str, around: "_Endings") -> Splice:
     first = start + view.original_index(head)
     last = start + view.original_index(len(view.text) - tail)
     middle = new[head : len(new) - tail]
+    meeting = text[max(0, first - 1) : first] + text[last : last + 1]
+    if new and not middle and meeting == "\r\n":
+        # Taken out alone, what stood between a CR and an LF would make one ending of both.
+        return Splice(start, end, _with_endings(new, text, span, around))
     return Splice(first, last, _with_endings(middle, text, (first, last), around))
 
 

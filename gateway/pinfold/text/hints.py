@@ -10,6 +10,7 @@ from pinfold.text.lines import normalize
 _QUOTES = str.maketrans("‘’‚‛′`´“”„‟″«»", "'''''''\"\"\"\"\"\"\"")
 _NUMBER = re.compile(r"^[ \t]*\d+(?:\t|→|: ?|\| ?| {2,})", re.MULTILINE)
 _MOST_LINES = 5000
+_COMPARED = 12
 _MOST_CHARACTERS = 2_000_000
 
 
@@ -58,12 +59,22 @@ def _nearest(text: str, old: str) -> tuple[str, dict[str, Any]]:
     if not wanted:
         return "", {}
     lines = text.split("\n")[:_MOST_LINES]
-    close = difflib.get_close_matches(wanted, lines, n=1, cutoff=0.6) if len(wanted) < 500 else []
+    alike = _most_alike(wanted, lines) if len(wanted) < 500 else []
+    close = difflib.get_close_matches(wanted, alike, n=1, cutoff=0.6)
     if not close:
         return "", {}
     skipped = old.split("\n").index(wanted)
     line = max(0, lines.index(close[0]) - skipped)
     return _describe(text, old, line, "")
+
+
+def _most_alike(wanted: str, lines: list[str]) -> list[str]:
+    """The few lines that share the most triples of characters; the careful comparison is slow."""
+    triples = {wanted[i : i + 3] for i in range(len(wanted) - 2)} or {wanted}
+    length = len(wanted)
+    near = {line for line in lines if length <= 2 * len(line) and len(line) <= 2 * length}
+    ranked = sorted(near, key=lambda line: -sum(triple in line for triple in triples))
+    return ranked[:_COMPARED]
 
 
 def _describe(text: str, old: str, line: int, cause: str) -> tuple[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ from pinfold_protocol.tools import LineEnding
 
 _ENDING = re.compile(r"\r\n|\r|\n")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_BLOCK = 4096
 _ENDINGS: tuple[LineEnding, ...] = ("lf", "crlf", "cr")
 
 
@@ -106,6 +107,12 @@ def select(text: str, window: Window) -> Selection:
 
 def _line_start(text: str, index: int, lines: int) -> int:
     """Where the line `lines` after the one at `index` begins; the end if there are not so many."""
+    while lines > _BLOCK:  # whole blocks at the speed of counting
+        end = index + _BLOCK
+        lines -= text.count("\n", index, end)
+        index = end
+        if index >= len(text):
+            return len(text)
     for _ in range(lines):
         newline = text.find("\n", index)
         if newline < 0:

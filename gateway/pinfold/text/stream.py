@@ -128,6 +128,8 @@ class _Gathered:
         data = wanted.encode()
         if len(data) > self._bytes_left:
             wanted = data[: self._bytes_left].decode("utf-8", "ignore")
+            if not wanted and not any(self._parts):
+                wanted = piece[:1]  # or following the note would lead nowhere
             self._full = self._cut = True
         self._parts.append(wanted)
         self._bytes_left -= len(wanted.encode())

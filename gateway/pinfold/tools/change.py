@@ -6,8 +6,8 @@ from typing import Any
 import attrs
 
 from pinfold.backends.local import require_replaceable
-from pinfold.paths.opened import CheckedPath, identity
-from pinfold.text.codec import Decoded, decode, printable
+from pinfold.paths.opened import CheckedPath
+from pinfold.text.codec import MARK, Decoded, decode, image_type, printable
 from pinfold.text.diff import unified_diff
 from pinfold.text.lines import line_ending
 from pinfold.tools.base import Workplace
@@ -41,12 +41,14 @@ def read_old(
     has not been read where that is required."""
     opened = path.opened
     require_replaceable(opened)
-    encoding = encoding or place.known.encoding(opened.real)
+    encoding = place.known.encoding(opened.real, encoding)
     if opened.status is None:
         if expected_sha256 is not None:
             raise ToolError("stale", f"{opened.literal}: there is no such file any more.")
         return Old(None, encoding)
     data = place.backend.read(path, place.limits.max_file_bytes)
+    if image_type(data[:16]):
+        raise ToolError("binary", f"{opened.literal}: it is an image, which cannot be edited.")
     digest = hashlib.sha256(data).hexdigest()
     if expected_sha256 is not None and expected_sha256.lower() != digest:
         message = f"{opened.literal}: it is not the file that was expected. Read it again."
@@ -55,9 +57,9 @@ def read_old(
     if place.staleness == "require-read" and seen is None:
         message = f"{opened.literal}: read it before you change it."
         raise ToolError("not-read", message)
-    stale = place.staleness != "off" and seen is not None and seen != digest
-    decoded = decode(data, encoding)
-    return Old(decoded, encoding, stale, opened.status.st_nlink - 1)
+    changed = seen is not None and seen != digest and expected_sha256 is None
+    stale = changed and place.staleness != "off"
+    return Old(decode(data, encoding), encoding, stale, opened.status.st_nlink - 1)
 
 
 def require_fresh(path: CheckedPath, old: Old) -> None:
@@ -68,9 +70,13 @@ def require_fresh(path: CheckedPath, old: Old) -> None:
 
 
 def finish(
-    path: CheckedPath, place: Workplace, old: Old, new: Decoded, dry_run: bool | None
+    path: CheckedPath, place: Workplace, old: Old, new: Decoded, *, dry_run: bool, whole: bool
 ) -> dict[str, Any]:
-    """Make `new` the content, unless it is already, or `dry_run`. The members of WriteDetails."""
+    """Make `new` the content, unless it is already, or `dry_run`. The members of WriteDetails.
+
+    `whole`: the session said what the whole file is, so that it knows it afterwards; an edit of a
+    file that changed since it was read leaves it as unknown as it was.
+    """
     data = new.data
     changed = old.decoded is None or data != old.decoded.data
     real = path.opened.real or path.opened.literal
@@ -79,22 +85,24 @@ def finish(
         message = f"{real}: the outcome would be {len(data)} bytes, over the limit of {most}"
         raise ToolError("too-large", message, sizeBytes=len(data), limit=most)
     digest = hashlib.sha256(data).hexdigest()
-    if not dry_run:
-        status = path.opened.status
-        found = None if status is None else identity(status)
-        if changed:
-            found = place.backend.replace(path, data)
-        place.known.remember(real, found, digest, old.encoding)
+    diff = _diff(old, new, real) if changed else ""
+    place.require_wanted()
+    if changed and not dry_run:
+        found = place.backend.replace(path, data)
+        if whole or not old.stale:
+            place.known.wrote(real, found, digest)
+    elif whole and not dry_run and path.opened.status is not None:
+        place.known.saw(real, path.opened.status, digest, place.known.now())
     return {
         "path": real,
         "created": old.decoded is None,
         "changed": changed,
         "encoding": new.encoding,
-        "bom": bool(new.mark),
+        "bom": bool(new.mark) or (new.encoding == "utf-8" and new.text.startswith(MARK)),
         "line_ending": line_ending(new.text),
         "size_bytes": len(data),
         "sha256": digest,
-        "diff": _diff(old, new, real) if changed else "",
+        "diff": diff,
         "other_links": old.other_links,
     }
 

@@ -2,7 +2,7 @@
 
 from pinfold.paths.opened import CheckedPath
 from pinfold.text.codec import Decoded, Splice, codec_name, new_file, printable
-from pinfold.text.edit import ENOUGH, find, find_all, splices_for
+from pinfold.text.edit import ENOUGH, MANY, find, find_all, splices_for
 from pinfold.text.hints import ambiguous_hint, no_match_hint
 from pinfold.text.lines import number_of
 from pinfold.tools.base import (
@@ -62,10 +62,10 @@ def _run(arguments: EditArguments, path: CheckedPath, place: Workplace) -> Outco
     if replacements[0].old_string == "":
         new, count = _created(old, replacements[0], path), 1
     else:
-        new, count = _edited(old, replacements, path)
+        new, count = _edited(old, replacements, path, place)
     if count != len(replacements):  # what matched once was checked against the fresh bytes
         require_fresh(path, old)
-    details = finish(path, place, old, new, arguments.dry_run)
+    details = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=False)
     done = EditDetails(**details, replacements=count)
     return Outcome(summary(details, old, arguments.dry_run), done)
 
@@ -78,11 +78,14 @@ def _created(old: Old, replacement: Replacement, path: CheckedPath) -> Decoded:
     return new_file(replacement.new_string, old.encoding)
 
 
-def _edited(old: Old, replacements: list[Replacement], path: CheckedPath) -> tuple[Decoded, int]:
+def _edited(
+    old: Old, replacements: list[Replacement], path: CheckedPath, place: Workplace
+) -> tuple[Decoded, int]:
     if old.decoded is None:
         raise ToolError("not-found", f"{path.opened.literal}: no such file or directory")
     decoded, total = old.decoded, 0
     for index, each in enumerate(replacements):
+        place.require_wanted()
         try:
             splices = splices_of(decoded.text, each)
             decoded = decoded.spliced(splices)
@@ -107,6 +110,9 @@ def splices_of(text: str, replacement: Replacement) -> list[Splice]:
         hint = ambiguous_hint(lines, len(spans), len(spans) >= ENOUGH)
         message = f"old_string must match once. {hint} Give more of the text around it."
         raise ToolError("ambiguous-match", message, lines=lines, matches=len(spans))
+    if len(spans) > MANY:
+        message = f"old_string occurs more than {MANY} times. Write the file whole instead."
+        raise ToolError("too-large", message, limit=MANY)
     return splices_for(text, spans, replacement.new_string)
 
 

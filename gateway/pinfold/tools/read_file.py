@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pinfold.backends.local import require_regular, too_large
 from pinfold.paths.errors import WouldBlock
-from pinfold.paths.opened import CheckedPath, identity
+from pinfold.paths.opened import CheckedPath
 from pinfold.text.codec import (
     Decoded,
     codec_name,
@@ -66,20 +66,20 @@ def _check(arguments: ReadFileArguments) -> None:
 
 def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> Outcome:
     status = require_regular(path.opened, path.opened.literal)
+    encoding = place.known.encoding(path.opened.real, arguments.encoding)
+    since = place.known.now()
     if status.st_size > place.limits.max_file_bytes:
-        return _run_large(arguments, path, place, status.st_size)
+        return _run_large(arguments, path, place, encoding)
     data = place.backend.read(path, place.limits.max_file_bytes, cached=place.cached)
     digest = hashlib.sha256(data).hexdigest()
     real = path.opened.real or path.opened.literal
+    place.known.saw(real, status, digest, since)
     if arguments.encoding is None and (mime_type := image_type(data[:16])):
-        _remember(path, place, digest, None)
         item = ImageContent(base64.b64encode(data).decode("ascii"), mime_type)
         return Outcome((item,), ImageDetails(real, mime_type, len(data), digest), complete=True)
-    encoding = arguments.encoding or place.known.encoding(path.opened.real)
     decoded = decode(data, encoding)
     if decoded.undecodable and not decoded.named:
         raise _undecodable(decoded)
-    _remember(path, place, digest, encoding)
     window = _window(arguments, place)
     selection = select(normalize(printable(decoded.text)), window)
     details = ReadDetails(
@@ -100,10 +100,11 @@ def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> O
 
 
 def _run_large(
-    arguments: ReadFileArguments, path: CheckedPath, place: Workplace, size: int
+    arguments: ReadFileArguments, path: CheckedPath, place: Workplace, encoding: str | None
 ) -> Outcome:
     """By streaming: bounded memory, and nothing is known of the file as a whole."""
     real = path.opened.real or path.opened.literal
+    size = require_regular(path.opened, real).st_size
     if arguments.limit is None:
         error = too_large(real, size, place.limits.max_file_bytes)
         message = f"{error.message}. Read a part of it: give offset and limit (lines)."
@@ -111,7 +112,6 @@ def _run_large(
     if place.cached:
         raise WouldBlock
     window = _window(arguments, place)
-    encoding = arguments.encoding or place.known.encoding(path.opened.real)
     with place.backend.chunks(path) as chunks:
         streamed = select_from(_wanted(chunks, place), encoding, window)
     selection = streamed.selection
@@ -154,12 +154,6 @@ def _outcome(selection: Selection, window: Window, details: ReadDetails) -> Outc
         items.append(TextContent(note))
     from_start = selection.start_line == 0 and window.column == 0
     return Outcome(tuple(items), details, from_start and selection.next_offset is None)
-
-
-def _remember(path: CheckedPath, place: Workplace, digest: str, encoding: str | None) -> None:
-    opened = path.opened
-    if opened.real is not None and opened.status is not None:
-        place.known.remember(opened.real, identity(opened.status), digest, encoding)
 
 
 def _undecodable(decoded: Decoded) -> ToolError:

@@ -40,7 +40,7 @@ def _run(arguments: WriteFileArguments, path: CheckedPath, place: Workplace) -> 
     new = new_content(arguments.content, old.decoded, old.encoding)
     if old.decoded is not None and new.data != old.decoded.data:
         require_fresh(path, old)
-    details = finish(path, place, old, new, arguments.dry_run)
+    details = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=True)
     return Outcome(summary(details, old, arguments.dry_run), WriteDetails(**details))
 
 
