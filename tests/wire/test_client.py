@@ -115,3 +115,21 @@ def test_a_gateway_that_is_killed_fails_what_waits(tmp_path: Path) -> None:
         assert await client.close() == -9
 
     run(main())
+
+
+def test_a_callback_that_fails_is_not_the_gateway_s_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        told: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: told.append(context["message"])
+        )
+        async with await Client.spawn(env=clean_env(HOME=str(tmp_path))) as client:
+            client.on_notification = lambda method, params: told.clear() or told[-1]  # type: ignore[func-returns-value,return-value]
+            session = await client.open_session(
+                "dream", str(tmp_path), memory=MemoryOptions(project_root=str(tmp_path / "m"))
+            )
+            new = {"file_path": f"{tmp_path}/m/t.md", "content": "x"}
+            assert not (await session.call("write_file", new)).is_error
+            assert told == ["on_notification failed for memory/didChange"]
+
+    run(main())

@@ -291,3 +291,127 @@ def test_what_is_no_json_is_said_without_quoting_it(body: bytes) -> None:
     with pytest.raises(ValueError) as caught:
         parse(body)
     assert "ud800" not in str(caught.value) and "a" not in str(caught.value).split("(")[0].split()
+
+
+def test_cancelling_makes_no_noise_and_stalls_nobody(tmp_path: Path) -> None:
+    """asyncio would log each forgotten task to stderr, where nobody reads, until it is full."""
+    with Raw() as raw:
+        raw.initialize()
+        opening = {"profile": "main", "projectRoot": str(tmp_path), "sessionId": "s"}
+        for n in range(0, 600, 6):
+            raw.send(
+                request(n, "session/open", opening),
+                request(n + 1, "session/close", {"sessionId": "s"}),
+                writing(n + 2, "s", "f.txt", "x" * 1000),
+                cancel(n + 2),
+                request(n + 3, "policy/explain", {"sessionId": "s", "name": "glob"}),
+                cancel(n + 3),
+            )
+            assert {raw.receive()["id"] for _ in range(4)} == {n, n + 1, n + 2, n + 3}
+        assert raw.result("session/list") == {"sessions": []}
+        raw.terminate()
+        assert raw.process.stderr is not None and raw.process.stderr.read() == b""
+
+
+def test_cancelled_work_does_not_keep_its_contents(raw: Raw, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    session = raw.open(tmp_path)["sessionId"]
+    held = Held(tmp_path / "d")
+    try:
+        raw.send(writing("stuck", session, "d/f.txt", "x"))
+        for n in range(150):
+            raw.send(writing(n, session, "d/f.txt", "x" * (1 << 20)), cancel(n))
+            assert raw.receive()["id"] in (n, "stuck")
+    finally:
+        held.release()
+    assert peak_kib(raw.process.pid) < 150 * 1024
+
+
+@pytest.mark.parametrize("uri", [True, False])
+def test_order_of_one_path_across_a_session_that_is_being_opened(
+    raw: Raw, tmp_path: Path, uri: bool
+) -> None:
+    project = f"file://{tmp_path}/b" if uri else f"{tmp_path}/b"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    raw.open(tmp_path / "a", sessionId="s")
+    raw.send(
+        request("close", "session/close", {"sessionId": "s"}),
+        request(
+            "open", "session/open", {"profile": "main", "projectRoot": project, "sessionId": "s"}
+        ),
+        *(writing(n, "s", "f.txt", str(n)) for n in range(30)),
+    )
+    while raw.receive()["id"] != "open":
+        pass
+    raw.send(*(writing(n, "s", str(tmp_path / "b/f.txt"), str(n)) for n in range(30, 40)))
+    while raw.receive()["id"] != 39:
+        pass
+    assert read(tmp_path / "b/f.txt") == b"39" and os.listdir(tmp_path / "a") == []
+
+
+def test_what_comes_before_the_opening_is_answered_as_unknown(raw: Raw, tmp_path: Path) -> None:
+    raw.open(tmp_path, sessionId="s")
+    opening = {"profile": "main", "projectRoot": str(tmp_path), "sessionId": "t"}
+    raw.send(
+        *(writing(n, "s", f"{n}/f.txt", "x") for n in range(100)),
+        request("e", "policy/explain", {"sessionId": "t", "name": "glob"}),
+        request("r", "memory/roots", {"sessionId": "t"}),
+        request("o", "session/open", opening),
+    )
+    answers = {answer["id"]: answer for answer in (raw.receive() for _ in range(103))}
+    assert answers["e"]["error"]["code"] == answers["r"]["error"]["code"] == -32010
+    assert "result" in answers["o"]
+
+
+def test_over_the_limit_requests_are_refused_and_the_end_is_heard(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    with Raw() as raw:
+        raw.initialize({"limits": {"maxMessageBytes": 50 << 20}})
+        session = raw.open(tmp_path)["sessionId"]
+        held = Held(tmp_path / "d")
+        try:
+            raw.send(*(writing(n, session, f"d/{n}.txt", "x" * (40 << 20)) for n in range(7)))
+            early = raw.receive()
+            assert early["id"] == 4 and early["error"]["code"] == -32800
+            began = time.monotonic()
+            assert raw.end_input() == 1
+            assert time.monotonic() - began < 4
+        finally:
+            held.release()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("many names", {f"n{i}": 0 for i in range(200_000)}),
+        ("a long path", {"file_path": "a/" * 2_000_000, "content": ""}),
+        ("a deep list", {"file_path": [[]] * 500_000, "content": ""}),
+    ],
+)  # fmt: skip
+def test_odd_arguments_are_refused_quickly(
+    raw: Raw, tmp_path: Path, name: str, arguments: Any
+) -> None:
+    session = raw.open(tmp_path)["sessionId"]
+    result = raw.result(
+        "tools/call", {"sessionId": session, "name": "write_file", "arguments": arguments}
+    )
+    assert result["isError"] and len(json.dumps(result)) < 3000
+
+
+def test_names_from_outside_are_cut_in_errors(raw: Raw) -> None:
+    for method, params in (
+        ("x" * 100_000, None),
+        ("session/close", {"sessionId": "y" * 100_000}),
+        ("session/list", {"z" * 100_000: 1}),
+    ):
+        assert len(json.dumps(raw.ask(method, params))) < 1500
+
+
+def test_deep_offsets_are_skipped_at_the_speed_of_counting(raw: Raw, tmp_path: Path) -> None:
+    path = write(tmp_path / "lines.txt", "\n" * 10_000_000 + "last\n")
+    session = raw.open(tmp_path)["sessionId"]
+    arguments = {"file_path": path, "offset": 10_000_000, "limit": 5}
+    for _ in range(10):
+        params = {"sessionId": session, "name": "read_file", "arguments": arguments}
+        assert raw.result("tools/call", params)["content"][0]["text"] == "last\n"

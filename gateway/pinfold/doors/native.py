@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinfold import __version__
 from pinfold.doors.codec import serialize
-from pinfold.doors.order import Lane, Turn, resolve
+from pinfold.doors.order import Lane, Turn, heed, resolve
 from pinfold.doors.rpc import Request, Rpc
 from pinfold.doors.wire import CONGESTED, Wire
 from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
@@ -265,6 +265,7 @@ class Native:
         if lane is None:
             return start()
         place: asyncio.Future[Any] = self._loop.create_future()
+        place.add_done_callback(heed)  # whoever asked may be gone by then
         lane.waiting.append((place, start))
         return place
 
@@ -351,8 +352,7 @@ class Native:
         def done(running: "asyncio.Future[Any]") -> None:
             self._abandoned -= not counted
             no_longer_counts()
-            if not running.cancelled():
-                running.exception()  # whoever asked may be gone
+            heed(running)
 
         running = self._loop.run_in_executor(self._pool, work)
         running.add_done_callback(done)

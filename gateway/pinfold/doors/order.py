@@ -35,6 +35,12 @@ class Turn:
             self.over.set_result(None)
 
 
+def heed(future: "asyncio.Future[Any]") -> None:
+    """Look at how a future ended: one that nobody looks at is logged by the loop."""
+    if not future.cancelled():
+        future.exception()
+
+
 def resolve(place: "asyncio.Future[Any]", started: Any) -> None:
     """Let a future end as what was started does."""
     if not isinstance(started, Awaitable):
@@ -43,6 +49,7 @@ def resolve(place: "asyncio.Future[Any]", started: Any) -> None:
     task = asyncio.ensure_future(started)
 
     def hand_on(_: Any) -> None:
+        heed(task)
         if place.done():
             return
         if task.cancelled():
