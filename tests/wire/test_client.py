@@ -124,7 +124,11 @@ def test_a_callback_that_fails_is_not_the_gateway_s_end(tmp_path: Path) -> None:
             lambda _, context: told.append(context["message"])
         )
         async with await Client.spawn(env=clean_env(HOME=str(tmp_path))) as client:
-            client.on_notification = lambda method, params: told.clear() or told[-1]  # type: ignore[func-returns-value,return-value]
+
+            def fail(method: str, params: Any) -> None:
+                raise KeyError(method)
+
+            client.on_notification = fail
             session = await client.open_session(
                 "dream", str(tmp_path), memory=MemoryOptions(project_root=str(tmp_path / "m"))
             )
