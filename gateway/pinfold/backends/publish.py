@@ -309,10 +309,7 @@ class Replacement:
 
     def _drop_temporary(self, directory: int) -> None:
         if self._temporary is not None:
-            try:
-                os.unlink(self._temporary, dir_fd=directory)
-            except OSError:  # gone, or left for the next writer to remove
-                pass
+            _discard(directory, self._temporary)
 
 
 def _sync_directory(directory: int) -> None:
@@ -350,7 +347,7 @@ def _take_away(directory: int, name: bytes, ours: Identity | None) -> None:
             return
         except FileExistsError:
             pass  # replaced once more: what we moved aside would be gone by now
-    os.unlink(aside, dir_fd=directory)
+    _discard(directory, aside)
 
 
 def _move_back(directory: int, aside: bytes, name: bytes) -> None:
@@ -363,6 +360,16 @@ def _move_back(directory: int, aside: bytes, name: bytes) -> None:
         if _identity_at(directory, name) is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
         os.rename(aside, name, src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def _discard(directory: int, name: bytes) -> None:
+    """Remove a file, or an empty directory; what cannot be removed is left for a person."""
+    try:
+        os.unlink(name, dir_fd=directory)
+    except IsADirectoryError:
+        _remove_empty(directory, name)
+    except OSError:
+        pass
 
 
 def _remove_empty(parent: int, name: bytes) -> None:
