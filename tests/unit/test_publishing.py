@@ -174,7 +174,7 @@ def test_missing_parents_that_are_moved_away(bench: Bench, moment: str) -> None:
         assert kind(result) is None and read(target) == b"new"
 
 
-@pytest.mark.parametrize("moment", ["written", "decided", "parents"])
+@pytest.mark.parametrize("moment", ["opened", "written", "decided", "parents"])
 def test_a_directory_that_vanishes_is_made_again(bench: Bench, moment: str) -> None:
     target = f"{bench.memory}/d/e/t.md" if moment == "parents" else f"{bench.memory}/d/t.md"
     if moment != "parents":

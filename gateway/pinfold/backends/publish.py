@@ -101,6 +101,8 @@ class Replacement:
         except OSError as error:
             if error.errno in _NO_NAMELESS:
                 return None
+            if os.fstat(directory).st_nlink == 0:  # ext4 answers EPERM for one that is removed
+                raise ChangedUnderfoot(self._opened.literal) from error
             raise
 
     def _open_temporary(self, directory: int) -> int:
