@@ -184,14 +184,7 @@ class Replacement:
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-        try:
-            platform.rename_new(directory, temporary, where, name)
-        except OSError as error:
-            if error.errno not in _NOT_HERE:
-                raise
-            if _identity_at(where, name) is not None:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
-            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=where)
+        _rename_new(directory, temporary, where, name)
         self._temporary = None
 
     def _make_directory(self, parent: int, name: bytes) -> _Made:
@@ -304,7 +297,7 @@ class Replacement:
     def _restore(self, directory: int, temporary: bytes, name: bytes) -> None:
         """Somebody's new file was displaced, and ours moved away: theirs must not be lost."""
         try:
-            _move_back(directory, temporary, name)
+            _rename_new(directory, temporary, directory, name)
         except FileExistsError:
             return
         self._temporary = None
@@ -345,23 +338,24 @@ def _take_away(directory: int, name: bytes, ours: Identity | None) -> None:
         return
     if _identity_at(directory, aside) != ours:
         try:
-            _move_back(directory, aside, name)
+            _rename_new(directory, aside, directory, name)
             return
         except FileExistsError:
             pass  # replaced once more: what we moved aside would be gone by now
     _discard(directory, aside)
 
 
-def _move_back(directory: int, aside: bytes, name: bytes) -> None:
-    """Give somebody's entry its name back. FileExistsError if there is another one by now."""
+def _rename_new(source: int, name: bytes, directory: int, new: bytes) -> None:
+    """Rename to a name that is free. FileExistsError if it is not; where the system has no such
+    call there is a gap between the look and the rename (docs/policy.md)."""
     try:
-        platform.rename_new(directory, aside, directory, name)
+        platform.rename_new(source, name, directory, new)
     except OSError as error:
         if error.errno not in _NOT_HERE:
             raise
-        if _identity_at(directory, name) is not None:
+        if _identity_at(directory, new) is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
-        os.rename(aside, name, src_dir_fd=directory, dst_dir_fd=directory)
+        os.rename(name, new, src_dir_fd=source, dst_dir_fd=directory)
 
 
 def _discard(directory: int, name: bytes) -> None:
