@@ -1,5 +1,6 @@
 """A real volume that folds names, and one that normalises them too: the policy holds there."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -27,7 +28,10 @@ def volume(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
     """A mounted volume that folds names."""
-    pytest.importorskip("mfusepy", reason="mfusepy is not installed", exc_type=ImportError)
+    try:
+        importlib.import_module("mfusepy")
+    except (ImportError, OSError) as error:  # the package, or the library that it needs
+        pytest.skip(f"FUSE is not to be had here: {error}")
     if not shutil.which("fusermount3") or not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("FUSE is not to be had here (fusermount3, /dev/fuse)")
     base = tmp_path_factory.mktemp("folding").resolve()
