@@ -79,7 +79,7 @@ def _structure_class(cls: type[Any]) -> Callable[[Any, Any], Any]:
         if not isinstance(value, dict):
             raise _Problem("must be an object")
         for name in unsupported:
-            if name in value:
+            if value.get(name) is not None:
                 raise _Unsupported(name)
         return build(value, cls)
 

@@ -78,6 +78,12 @@ def test_prompt_rules_of_dream_leave_pinned_out_of_consolidation(raw: Raw, proje
     assert len(dream) == len(extraction) + 1 and "consolidation" in dream[-1]
 
 
+def test_optional_members_may_be_null(raw: Raw, project: Path) -> None:
+    names = ("sessionId", "scope", "memory", "backend", "rules")
+    opened = raw.open(project, "dream", **dict.fromkeys(names))
+    assert opened["scope"] == dict(zip(MEMBERS, PROFILES["dream"], strict=True))
+
+
 def test_several_sessions_each_with_its_own_roots_and_scope(raw: Raw, tmp_path: Path) -> None:
     sessions = []
     for name in "ab":
