@@ -330,6 +330,8 @@ class Gateway:
         elif (host := HOST_TOOLS.get(params.name)) and host.path_argument:
             raw = _text_argument(params.arguments, host.path_argument, session.project_root)
         else:
+            if host is not None:
+                _text_argument(params.arguments, "command", None)
             return None
         try:
             return expand(raw, session.project_root, self._home)
@@ -399,7 +401,10 @@ class Gateway:
         message = (
             f"{request.path}: something else keeps changing it. Nothing was changed; try again."
         )
-        raise ToolError("changed-underfoot", message)
+        with self._decided(request.session, request.call, request.path) as last:
+            if last.decision.decision != "allow":
+                return _denied(last.decision)
+            return _Answer(last.decision, error=ToolError("changed-underfoot", message))
 
     def _change_once(self, request: _Request) -> _Answer:
         with self._decided(request.session, request.call, request.path) as first:

@@ -120,6 +120,18 @@ def test_no_spelling_leads_into_pinned(base: Path, path: str, profile: str) -> N
     assert {k: v[2] for k, v in snapshot(memory).items()} == {k: v[2] for k, v in before.items()}
 
 
+@pytest.mark.parametrize(
+    "path", ["../MEMORY/pinned/new.md", "../Memory/PINNED/a/b.md", "Pinned/new.md"]
+)
+def test_a_reserved_directory_that_is_not_there_yet(base: Path, path: str) -> None:
+    place = Embedded(base)
+    memory = place.memory
+    write(f"{memory}/topic.md", "ordinary")  # something by which the volume can be told
+    session = place.open("main", scope={"protectPinned": True})
+    result = place.call(session, "write_file", file_path=f"{memory}/{path}", content="planted")
+    assert decision(result)["rule"] == "pinned" and os.listdir(memory) == ["topic.md"]
+
+
 def test_ordinary_work_goes_on(base: Path) -> None:
     place = Embedded(base)
     memory = place.memory

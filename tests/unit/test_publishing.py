@@ -259,6 +259,19 @@ def test_configure_answers_when_nothing_wider_is_unpublished(bench: Bench) -> No
     assert kind(bench.write(bench.pinned, "again", session=session)) == "denied"
 
 
+def test_a_change_that_gives_up_says_what_was_decided(bench: Bench) -> None:
+    path = write(f"{bench.memory}/t.md", "old")
+
+    def again() -> None:
+        write(path, f"theirs {len(bench.seam.seen)}")
+        bench.seam.at("written", again)
+
+    bench.seam.at("written", again)
+    result = bench.write(path)
+    assert kind(result) == "changed-underfoot" and decision(result)["decision"] == "allow"
+    assert read(path).startswith(b"theirs")
+
+
 def test_c184_cancelled_before_or_done_but_never_both(bench: Bench) -> None:
     params = ToolsCallParams(
         bench.dream.session_id,

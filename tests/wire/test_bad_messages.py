@@ -91,6 +91,7 @@ BAD: list[tuple[str, Any, int, Any, str | None]] = [
     ("explain without path", request(1, "policy/explain", {"sessionId": "s", "name": "edit"}), -32602, 1, "arguments.file_path"),
     ("explain, misspelt path", request(1, "policy/explain", {"sessionId": "s", "name": "edit", "arguments": {"filepath": "/x"}}), -32602, 1, "arguments.filepath"),
     ("explain, NUL in path", request(1, "policy/explain", {"sessionId": "s", "name": "edit", "arguments": {"file_path": "\0"}}), -32602, 1, "arguments"),
+    ("explain a shell without a command", request(1, "policy/explain", {"sessionId": "s", "name": "run_shell_command"}), -32602, 1, "arguments.command"),
     ("configure with rules", request(1, "session/configure", {"sessionId": "s", "rules": []}), -32602, 1, "rules"),
     ("second initialize", request(1, "initialize", {"processId": None, "capabilities": {}}), -32600, 1, None),
     ("too large, id first", request(1, "tools/call", {"x": "a" * (1 << 20)}), -32011, 1, None),

@@ -8,7 +8,6 @@ import pytest
 
 from support import Layout, Raw, cases, clean_env, details, wiped
 
-DEFAULT = {"QWEN_CODE_MEMORY_BASE_DIR": "${BASE}/memory"}
 LATER = {"base": "base rules come with a later issue", "shell": "the shell gate is a later issue's"}
 # Decided already, though the classifier is not there: fail closed.
 NOW = ("shell disabled for remember", "base allow cannot rescue a scoped deny")

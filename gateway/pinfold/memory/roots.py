@@ -116,6 +116,7 @@ class Look:
         self._volumes = volumes
         self._held = ExitStack()
         self._opened: dict[RootKind, Opened] = {}
+        self._found: dict[RootKind, RootFacts] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -157,9 +158,12 @@ class Look:
         return self._opened[root.kind]
 
     def _root(self, root: RootPath) -> RootFacts:
-        opened = self._open_root(root)
-        trusted = self._write_path(root, opened) if self._trust else None
-        return RootFacts(root.kind, root.path, opened.real, trusted, root.included(self._scope))
+        if root.kind not in self._found:
+            opened = self._open_root(root)
+            trusted = self._write_path(root, opened) if self._trust else None
+            included = root.included(self._scope)
+            self._found[root.kind] = RootFacts(root.kind, root.path, opened.real, trusted, included)
+        return self._found[root.kind]
 
     def _write_path(self, root: RootPath, opened: Opened) -> str | None:
         """The trusted prefix is resolved, the managed suffix is not (docs/policy.md)."""
@@ -191,23 +195,31 @@ class Look:
         places = [] if anchor is None else [Place(anchor, (*missing, RESERVED))]
         if opened.target is None or opened.status is None:
             return Reserved(literal, (), tuple(places))
-        folding = False
+        folding = self._folds_names(opened)
         try:
             handle = platform.open_entry(opened.target, encode(RESERVED))
-            self._held.callback(os.close, handle)
-            folding = self._volumes.folds_names(opened.target, identity(opened.status))
         except (FileNotFoundError, NotADirectoryError):
-            return Reserved(literal, (), tuple(places))
+            return Reserved(literal, (), tuple(places), folding)
         except OSError:
             if self._scope.protect_pinned:
                 raise
-            return Reserved(literal, (), tuple(places))
+            return Reserved(literal, (), tuple(places), folding)
+        self._held.callback(os.close, handle)
         status = os.fstat(handle)
         if not stat.S_ISLNK(status.st_mode):
             places += _places(identity(status), ())
             return Reserved(literal, (), tuple(places), folding)
         real, target = self._where_it_leads(opened.target, handle, literal)
         return Reserved(literal, real, (*places, *target), folding)
+
+    def _folds_names(self, root: Opened) -> bool:
+        """Whether the root's volume folds names, whether `pinned` is there or not. Only a denial
+        needs to know; and a look that must not wait does not list a directory."""
+        if self._cached or not self._scope.protect_pinned:
+            return False
+        assert root.target is not None and root.status is not None
+        is_directory = stat.S_ISDIR(root.status.st_mode)
+        return is_directory and self._volumes.folds_names(root.target, identity(root.status))
 
     def _where_it_leads(
         self, root: int, link: int, literal: str
