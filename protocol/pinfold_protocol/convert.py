@@ -3,6 +3,7 @@
 Nothing is coerced: a number is no string, `true` is no number, an unknown member is an error.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, get_origin
 
@@ -16,13 +17,14 @@ from cattrs.errors import (
 )
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
-from pinfold_protocol.errors import invalid_params
+from pinfold_protocol.compaction import TRIGGERS, Names, Trigger
+from pinfold_protocol.errors import invalid_params, short
 from pinfold_protocol.session import ScopePatch
 from pinfold_protocol.tools import Content, ImageContent, TextContent
 
 T = TypeVar("T")
 
-_NAMES = {str: "a string", int: "a whole number", bool: "true or false", list: "a list"}
+_NAMES = {str: "a string", bool: "true or false"}
 
 
 class _Problem(Exception):
@@ -51,6 +53,21 @@ def _exactly(expected: type[Any]) -> Callable[[Any, Any], Any]:
     return structure
 
 
+def _whole_number(value: Any, _: Any) -> int:
+    """As in JSON Schema, 5.0 is a whole number."""
+    if type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is not int:
+        raise _Problem("must be a whole number")
+    return value
+
+
+def _number(value: Any, _: Any) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise _Problem("must be a number")
+    return float(value)
+
+
 def _object(value: Any, _: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _Problem("must be an object")
@@ -71,8 +88,8 @@ def _literal(value: Any, literal: Any) -> Any:
 
 def _structure_class(cls: type[Any]) -> Callable[[Any, Any], Any]:
     fields = attrs.fields(cls)
-    names = {f.name: override(rename=wire_name(cls, f), omit=not _on_wire(f)) for f in fields}
-    build = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True, **names)  # type: ignore[arg-type]
+    names = {f.name: _override(cls, f) for f in fields}
+    build = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True, **names)
     unsupported = [wire_name(cls, f) for f in fields if f.metadata.get("unsupported")]
 
     def structure(value: Any, _: Any) -> Any:
@@ -104,12 +121,35 @@ def _structure_patch(cls: type[Any]) -> Callable[[Any, Any], ScopePatch]:
 
 def _unstructure_class(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
     fields = attrs.fields(cls)
-    names = {f.name: override(rename=wire_name(cls, f), omit=not _on_wire(f)) for f in fields}
-    return make_dict_unstructure_fn(cls, converter, **names)  # type: ignore[arg-type]
+    names = {f.name: _override(cls, f) for f in fields}
+    return make_dict_unstructure_fn(cls, converter, **names)
 
 
-def _on_wire(field: "attrs.Attribute[Any]") -> bool:
-    return bool(field.metadata.get("wire", True))
+def _override(cls: type[Any], field: "attrs.Attribute[Any]") -> Any:
+    """By the field's metadata: `wire: False` is no member, `omit_null` is left out where it is
+    null, `raw` is somebody else's JSON: a list where the type says so, and not looked into."""
+    raw = field.metadata.get("raw")
+    return override(
+        rename=wire_name(cls, field),
+        omit=not field.metadata.get("wire", True),
+        omit_if_default=bool(field.metadata.get("omit_null")),
+        struct_hook=(_raw_list if _is_list(field.type) else _raw) if raw else None,
+        unstruct_hook=_same if raw else None,
+    )
+
+
+def _raw(value: Any, _: Any) -> Any:
+    return value
+
+
+def _raw_list(value: Any, _: Any) -> list[Any]:
+    if type(value) is not list:
+        raise _Problem("must be a list")
+    return value
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _structure_list(cls: Any) -> Callable[[Any, Any], Any]:
@@ -129,8 +169,25 @@ def _structure_list(cls: Any) -> Callable[[Any, Any], Any]:
     return structure
 
 
+def _structure_dict(cls: Any) -> Callable[[Any, Any], Any]:
+    _, item = cls.__args__
+    if item is Any:
+        return _object
+
+    def structure(value: Any, _: Any) -> dict[str, Any]:
+        built = {}
+        for name, each in _object(value, None).items():
+            try:
+                built[name] = converter.structure(each, item)
+            except (BaseValidationError, _Problem) as error:
+                raise _At(short(name), error) from error
+        return built
+
+    return structure
+
+
 class _At(_Problem):
-    """A problem with one item of a list."""
+    """A problem with one item of a list or of an object."""
 
     def __init__(self, step: str, inner: BaseException) -> None:
         super().__init__(str(inner))
@@ -167,10 +224,34 @@ def _is_content(cls: Any) -> bool:
     return bool(cls == Content)
 
 
+def _trigger(value: Any, _: Any) -> Any:
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if type(kind) is not str or kind not in TRIGGERS:
+        kinds = ", ".join(f'"{each}"' for each in TRIGGERS)
+        raise _Problem(f"must be an object whose kind is one of {kinds}")
+    return converter.structure(value, TRIGGERS[kind])
+
+
+def _names(value: Any, _: Any) -> Any:
+    if value is None or value == "*":
+        return value
+    if type(value) is not list or not all(type(each) is str for each in value):
+        raise _Problem('must be a list of strings, or "*"')
+    return value
+
+
+def _one_of(wanted: Any) -> Callable[[Any], bool]:
+    return lambda cls: bool(cls == wanted)
+
+
 converter = Converter(forbid_extra_keys=True)
-for _type in (str, int, bool):
+for _type in (str, bool):
     converter.register_structure_hook(_type, _exactly(_type))
-converter.register_structure_hook_func(_is_dict, _object)
+converter.register_structure_hook(int, _whole_number)
+converter.register_structure_hook(float, _number)
+converter.register_structure_hook_factory(_is_dict, _structure_dict)
+converter.register_structure_hook_func(_one_of(Trigger), _trigger)
+converter.register_structure_hook_func(_one_of(Names | None), _names)
 converter.register_structure_hook_func(_is_token, _token)
 converter.register_structure_hook_func(_is_content, _content)
 converter.register_structure_hook_func(_is_literal, _literal)

@@ -22,6 +22,7 @@ Json = dict[str, Any]
 _PLAIN: dict[Any, Json] = {
     str: {"type": "string"},
     int: {"type": "integer"},
+    float: {"type": "number"},
     bool: {"type": "boolean"},
     type(None): {"type": "null"},
 }
@@ -57,7 +58,8 @@ class _Definitions:
         if origin is list:
             return {"type": "array", "items": self.of(arguments[0])}
         if origin is dict:
-            return {"type": "object"}
+            values = self.of(arguments[1])
+            return {"type": "object"} | ({"additionalProperties": values} if values else {})
         if origin in (types.UnionType, typing.Union):
             return {"anyOf": [self.of(each) for each in arguments]}
         return self._reference(wanted)

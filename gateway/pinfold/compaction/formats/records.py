@@ -1,0 +1,27 @@
+"""One small record for each result: for hosts that do not want to send what was read.
+
+The shape is ours (`HistoryRecord`), and read strictly. A record has its own path, which counts for
+all records with its id; a tag, or `preserved`, speaks for its own record.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pinfold.compaction.scan import Found, Scan
+from pinfold_protocol.compaction import HistoryRecord
+from pinfold_protocol.convert import structure
+
+
+def read(records: Sequence[Any], scan: Scan) -> None:
+    """Tell what is in a list of records. Raises RpcError (-32602) that names the member."""
+    where = "trigger.pending" if scan.pending else "history"
+    for index, raw in enumerate(records):
+        scan.message = index
+        scan.recorded(structure(raw, HistoryRecord, f"{where}[{index}]"))
+
+
+def clear(record: dict[str, Any], found: Sequence[Found]) -> dict[str, Any]:
+    """A copy of a record that says so."""
+    (each,) = found
+    gone = {"media": 0} if each.record.kind == "nested-media" else {"cleared": True, "media": 0}
+    return {**record, **gone}

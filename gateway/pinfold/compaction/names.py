@@ -1,0 +1,84 @@
+"""Whose tools: which results may go, and which tools have a path, in the words of a host."""
+
+import re
+from collections.abc import Mapping
+
+import attrs
+
+from pinfold.compaction.planner import Role
+from pinfold_protocol.compaction import CompactSettings, Names
+
+BRIDGE = "tool_call"
+"""A host's tool that calls another one: `{name, arguments}`."""
+
+_LEGACY = {"replace": "edit", "search_file_content": "grep_search"}
+_CLEARABLE = frozenset(
+    (
+        *("read_file", "run_shell_command", "grep_search", "glob", "web_fetch", "web_search"),
+        *("read_mcp_resource", "edit", "write_file", "skill", "read_memory"),
+    )
+)
+_OURS = re.compile(r"mcp__.+__(read_file|read_memory|write_file|edit)", re.IGNORECASE | re.DOTALL)
+_READS = {"read_file": "file_path", "read_memory": "file_path"}
+# What hosts call their tools that change a file: the role, and the argument with the path.
+_CHANGES: dict[str, tuple[Role, str]] = {
+    "edit": ("edit", "file_path"),
+    "write_file": ("write", "file_path"),
+    "multiedit": ("edit", "file_path"),
+    "notebookedit": ("edit", "notebook_path"),
+    "write": ("write", "file_path"),
+}
+
+
+@attrs.frozen
+class Known:
+    """One tool. `name` is its canonical name, `argument` the one that holds its path."""
+
+    name: str
+    clearable: bool
+    role: Role | None = None
+    argument: str | None = None
+
+
+class Tools:
+    """Tools by name, under the settings of one request. Names are told apart without regard to
+    case, but for the two legacy ones."""
+
+    def __init__(self, settings: CompactSettings) -> None:
+        self._clearable = settings.clearable
+        self._listed = _folded(settings.clearable)
+        self._reads = _READS if settings.reads is None else _lowered(settings.reads)
+        self._by_default = settings.reads is None
+        self._known: dict[str, Known] = {}
+
+    def look(self, name: str) -> Known:
+        """What a name stands for."""
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = self._find(name)
+        return known
+
+    def _find(self, name: str) -> Known:
+        plain = _LEGACY.get(name) or name.lower()
+        ours = _OURS.fullmatch(name)
+        canonical = ours[1].lower() if ours else plain
+        clearable = self._is_clearable(plain, canonical)
+        reading = self._reads.get(canonical if self._by_default else plain)
+        if reading is not None:
+            return Known(canonical, clearable, "read", reading)
+        role, argument = _CHANGES.get(canonical, (None, None))
+        return Known(canonical, clearable, role, argument)
+
+    def _is_clearable(self, plain: str, canonical: str) -> bool:
+        if self._clearable is None:
+            return canonical in _CLEARABLE
+        return self._clearable == "*" or plain in self._listed
+
+
+def _folded(names: Names | None) -> frozenset[str]:
+    listed = names if isinstance(names, list) else []
+    return frozenset(_LEGACY.get(name) or name.lower() for name in listed)
+
+
+def _lowered(reads: Mapping[str, str]) -> dict[str, str]:
+    return {_LEGACY.get(name) or name.lower(): argument for name, argument in reads.items()}
