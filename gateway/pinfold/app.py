@@ -29,13 +29,15 @@ from pinfold.paths.near import near_names
 from pinfold.paths.opened import Opened, check
 from pinfold.paths.volume import Volumes
 from pinfold.paths.walk import glance, walk
+from pinfold.policy.confinement import managed
 from pinfold.policy.decide import decide
 from pinfold.policy.facts import Call, Facts, RootFacts
 from pinfold.policy.names import collapse
 from pinfold.policy.pinned import find_pinned
-from pinfold.session import Session, Sessions, merge
+from pinfold.session import Session, Sessions, merge, put
 from pinfold.tools.base import Outcome, ToolType, Workplace
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call
+from pinfold_protocol.compaction import CompactParams, CompactResult, Reread, ResetResult
 from pinfold_protocol.convert import structure, unstructure, wire_name
 from pinfold_protocol.decision import Decision, ExplainParams
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
@@ -181,6 +183,8 @@ class Gateway:
         self._files = KeyedLocks()
         self._volumes = Volumes()
         self._defaults = MemoryOptions()
+        self._digests: dict[str, str] = {}
+        self._digests_lock = threading.Lock()
         self.on_memory_change: Callable[[MemoryDidChangeParams], None] = lambda params: None
         self.limits = Limits()
         self.sessions = Sessions()
@@ -295,6 +299,7 @@ class Gateway:
             answer = _Answer(None, error=error)
         session.count(denied=answer.denied)
         self._notify(session, answer)
+        self._remember_digest(answer)
         session.remember(params.call_id, answer.tag)
         return _result(answer)
 
@@ -306,6 +311,65 @@ class Gateway:
             kind: Literal["created", "changed"] = "created" if details.created else "changed"
             params = MemoryDidChangeParams(session.session_id, root, details.path, kind)
             self.on_memory_change(params)
+
+    def _remember_digest(self, answer: _Answer) -> None:
+        """What a document of managed memory last was, whichever session saw or wrote it."""
+        details = None if answer.outcome is None else answer.outcome.details
+        tag = answer.tag
+        if tag is not None:
+            path, sha256 = tag.path, tag.sha256
+        elif isinstance(details, WriteDetails) and answer.decision and answer.decision.root:
+            path, sha256 = details.path, details.sha256 if answer.published else None
+        else:
+            return
+        if sha256 is not None:
+            with self._digests_lock:
+                self._digests.pop(path, None)
+                put(self._digests, path, sha256)
+
+    # Compaction
+
+    def compact(self, params: CompactParams, session: Session | None = None) -> CompactResult:
+        """`context/compact`. With a session, the paths that the history records are judged by its
+        roots, and only tags that it issued count. Without one there are no roots to judge by, and
+        the tags are taken as the host gives them.
+
+        Raises RpcError for an unknown session, or a record that is none.
+        """
+        from pinfold.compaction import Evidence, compact  # few hosts need it, and not at once
+
+        if params.session_id is None:
+            evidence = Evidence(tags=params.tags or {}, current=self._digests_now())
+            return compact(params, evidence)
+        session = session or self.sessions.get(params.session_id)
+        by_call, issued = session.tags_now()
+        given = {name: tag for name, tag in (params.tags or {}).items() if tag in issued}
+        with Look(session.roots, session.scope, self._volumes, trust=False) as look:
+            evidence = Evidence(
+                managed=lambda path: self._is_managed(session, path, look.names_only()),
+                tags=given | by_call,
+                genuine=lambda tag: tag in issued,
+                current=self._digests_now(),
+            )
+            return compact(params, evidence)
+
+    def _digests_now(self) -> dict[str, str]:
+        with self._digests_lock:
+            return dict(self._digests)
+
+    def _is_managed(self, session: Session, raw: str, roots: tuple[RootFacts, ...]) -> bool:
+        """Whether a path, as a call wrote it, leads into managed memory now; what can not be
+        looked at does not."""
+        try:
+            with glance(expand(raw, session.project_root, self._home)) as opened:
+                return managed(opened.real, roots) is not None
+        except (ToolError, OSError):
+            return False
+
+    def reset(self, session_id: str) -> ResetResult:
+        """`context/reset`: the session forgets what was read and tagged, and says what it was."""
+        session = self.sessions.get(session_id)
+        return ResetResult([Reread(tag.path, tag.scope, tag.pinned) for tag in session.reset()])
 
     def explain(self, params: ExplainParams, session: Session | None = None) -> Decision:
         """`policy/explain`: the decision by the same code, with nothing touched. `session` as for

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import attrs
 
@@ -14,6 +15,10 @@ from pinfold_protocol.errors import UNKNOWN_SESSION, RpcError, invalid_params, s
 from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import PROFILES, Profile, Scope, ScopePatch
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+MOST_TAGS = 100_000
 _ON_WIRE = {wire_name(Scope, field): field.name for field in attrs.fields(Scope)}
 
 
@@ -28,6 +33,13 @@ def merge(overrides: dict[str, object], patch: ScopePatch | None) -> dict[str, o
         else:
             merged[name] = value
     return merged
+
+
+def put(memory: dict[_K, _V], key: _K, value: _V) -> None:
+    """Add to a memory that is bounded; dicts keep the order in which they were filled."""
+    memory[key] = value
+    if len(memory) > MOST_TAGS:
+        del memory[next(iter(memory))]
 
 
 class Gate:
@@ -85,6 +97,7 @@ class Session:
         self.calls = 0
         self.denials = 0
         self.tags: dict[str, RetentionTag] = {}
+        self.issued: dict[RetentionTag, None] = {}
         self.known = KnownFiles()
         self._overrides = overrides
         self._effective = self._compute()
@@ -117,14 +130,34 @@ class Session:
             self.denials += denied
 
     def remember(self, call_id: str | None, tag: RetentionTag | None) -> None:
-        """Remember the tag of a call, for compaction; the newest under an id counts."""
-        if call_id is None:
-            return
+        """Remember a tag, for compaction: that it was issued, and for which call. The newest
+        under an id counts; beyond `MOST_TAGS` the oldest are forgotten."""
         with self._lock:
-            if tag is None:
+            if call_id is not None:
                 self.tags.pop(call_id, None)
-            else:
-                self.tags[call_id] = tag
+            if tag is None:
+                return
+            self.issued.pop(tag, None)
+            put(self.issued, tag, None)
+            if call_id is not None:
+                put(self.tags, call_id, tag)
+
+    def tags_now(self) -> tuple[dict[str, RetentionTag], frozenset[RetentionTag]]:
+        """The tags by call id, and all that were issued since the session began or was reset."""
+        with self._lock:
+            return dict(self.tags), frozenset(self.issued)
+
+    def reset(self) -> list[RetentionTag]:
+        """Forget what was read and tagged. Returns the last tag of each path, oldest first."""
+        with self._lock:
+            issued, self.issued = self.issued, {}
+            self.tags = {}
+            self.known = KnownFiles()
+        last: dict[str, RetentionTag] = {}
+        for tag in issued:
+            last.pop(tag.path, None)
+            last[tag.path] = tag
+        return list(last.values())
 
 
 class Sessions:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import attrs
 
-from pinfold_protocol import decision, session, tools
+from pinfold_protocol import compaction, decision, session, tools
 
 INITIALIZE = "initialize"
 INITIALIZED = "initialized"
@@ -20,6 +20,8 @@ MEMORY_ROOTS = "memory/roots"
 TOOLS_LIST = "tools/list"
 TOOLS_CALL = "tools/call"
 POLICY_EXPLAIN = "policy/explain"
+CONTEXT_COMPACT = "context/compact"
+CONTEXT_RESET = "context/reset"
 MEMORY_DID_CHANGE = "memory/didChange"
 
 
@@ -42,5 +44,7 @@ METHODS: dict[str, Method] = {
     TOOLS_LIST: Method(tools.ToolsListParams, tools.ToolsListResult),
     TOOLS_CALL: Method(tools.ToolsCallParams, tools.ToolResult),
     POLICY_EXPLAIN: Method(decision.ExplainParams, decision.Decision),
+    CONTEXT_COMPACT: Method(compaction.CompactParams, compaction.CompactResult),
+    CONTEXT_RESET: Method(session.SessionParams, compaction.ResetResult),
     MEMORY_DID_CHANGE: Method(session.MemoryDidChangeParams, None, "gateway-to-host"),
 }

@@ -47,9 +47,7 @@ def test_the_vectors_are_there() -> None:
 def test_observed(case: dict[str, Any]) -> None:
     params, evidence = observed(case)
     before = copy.deepcopy(params.history)
-    result = unstructure(
-        compact(params.history, "gemini", params.trigger, params.settings, evidence)
-    )
+    result = unstructure(compact(params, evidence))
     expected = case["expect"]
     cleared = [[each["message"], each["part"], each["kind"]] for each in result["cleared"]]
     assert cleared == expected["cleared"]

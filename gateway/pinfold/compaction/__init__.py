@@ -1,6 +1,7 @@
 """Clearing old tool results out of a conversation, and keeping what was read of managed memory.
 
-    result = compact(history, "anthropic", ForceTrigger(), evidence=Evidence(is_managed, tags))
+    params = CompactParams("anthropic", history, ForceTrigger())
+    result = compact(params, Evidence(is_managed, tags))
 
 Pure: what is managed and which tags count come in as arguments, the history is never changed.
 """

@@ -1,83 +1,95 @@
 """From a history to a smaller one: read it, see what is preserved, plan, clear."""
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from pinfold.compaction.formats import FORMATS
+from pinfold.compaction.formats import FORMATS, Reader
 from pinfold.compaction.names import Tools
 from pinfold.compaction.planner import plan
 from pinfold.compaction.scan import Evidence, Found, Scan
 from pinfold_protocol.compaction import (
     Cleared,
+    CompactParams,
     CompactReport,
     CompactResult,
     CompactSettings,
-    Format,
     ResultsTrigger,
     Superseded,
-    Trigger,
 )
 
 
-def compact(
-    history: Sequence[Any],
-    style: Format,
-    trigger: Trigger,
-    settings: CompactSettings | None = None,
-    evidence: Evidence | None = None,
-) -> CompactResult:
-    """Clear old tool results in a history of that style, and keep those of managed memory.
+def compact(params: CompactParams, evidence: Evidence | None = None) -> CompactResult:
+    """Clear old tool results in a history, and keep those of managed memory.
 
-    The new history has the same messages in the same order, and shares what was not changed.
-    Raises RpcError (-32602) for records that are none.
+    `params` as `context/compact` has them; its session and its tags are the caller's to turn into
+    evidence. The new history has the same messages in the same order, and shares what was not
+    changed. Raises RpcError (-32602) for records that are none.
     """
-    evidence = evidence or Evidence()
-    settings = settings or CompactSettings()
+    with _no_collections():
+        return _compact(params, evidence or Evidence())
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Nothing here makes a cycle; but a collector that walks through the whole history each time
+    it has grown by some objects makes the time grow faster than the history."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _compact(params: CompactParams, evidence: Evidence) -> CompactResult:
+    settings = params.settings or CompactSettings()
+    style = FORMATS[params.format]
     scan = Scan(Tools(settings))
-    FORMATS[style].read(history, scan)
-    if isinstance(trigger, ResultsTrigger) and trigger.pending is not None:
-        _read_pending(trigger.pending, style, scan)
+    style.read(params.history, scan)
+    if isinstance(params.trigger, ResultsTrigger) and params.trigger.pending is not None:
+        _read_pending(params.trigger.pending, style, scan)
     scan.finish(evidence)
-    made = plan([each.record for each in scan.found], trigger, settings)
+    made = plan(scan.found, params.trigger, settings)
     chosen = [scan.found[index] for index in made.cleared]
     return CompactResult(
-        history=_cleared_history(history, style, chosen),
+        history=_cleared_history(params.history, style, chosen),
         cleared=[_cleared(each) for each in chosen],
         meta=made.meta,
         report=_report(scan, evidence.current),
     )
 
 
-def _read_pending(pending: Any, style: Format, scan: Scan) -> None:
+def _read_pending(pending: Any, style: Reader, scan: Scan) -> None:
     scan.pending = True
-    FORMATS[style].read(pending if isinstance(pending, list) else [pending], scan)
+    style.read(pending if isinstance(pending, list) else [pending], scan)
 
 
-def _cleared_history(history: Sequence[Any], style: Format, chosen: Sequence[Found]) -> list[Any]:
+def _cleared_history(history: Sequence[Any], style: Reader, chosen: Sequence[Found]) -> list[Any]:
     cleared = list(history)
-    in_order = sorted(chosen, key=lambda each: each.message)
-    for message, found in groupby(in_order, key=lambda each: each.message):
-        cleared[message] = FORMATS[style].clear(history[message], list(found))
+    by_message: dict[int, list[Found]] = {}
+    for each in chosen:
+        by_message.setdefault(each.message, []).append(each)
+    for message, found in by_message.items():
+        cleared[message] = style.clear(history[message], found)
     return cleared
 
 
 def _cleared(found: Found) -> Cleared:
-    record = found.record
-    assert record.kind != "other"
-    path = record.paths[0] if len(record.paths) == 1 else None
-    return Cleared(found.message, found.part, record.kind, record.call_id, path)
+    assert found.kind != "other"
+    path = found.paths[0] if len(found.paths) == 1 else None
+    return Cleared(found.message, found.part, found.kind, found.call_id, path)
 
 
 def _report(scan: Scan, current: Mapping[str, str]) -> CompactReport:
     preserved = [
-        each
-        for each in scan.found
-        if each.record.preserved and not each.record.cleared and not each.record.pending
+        each for each in scan.found if each.preserved and not each.cleared and not each.pending
     ]
     return CompactReport(
         preserved=len(preserved),
-        preserved_chars=sum(each.record.chars for each in preserved),
+        preserved_chars=sum(each.chars for each in preserved),
         superseded=_superseded(preserved, current),
         left_alone=scan.left_alone,
     )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from typing import Literal
 
 import attrs
 
@@ -32,44 +33,46 @@ _CHANGES: dict[str, tuple[Role, str]] = {
 
 @attrs.frozen
 class Known:
-    """One tool. `name` is its canonical name, `argument` the one that holds its path."""
+    """One tool. `name` is its canonical name, `kind` what its results are, `argument` the one that
+    holds its path. `needs_arguments`: whether the arguments of its calls are looked at."""
 
     name: str
-    clearable: bool
+    kind: Literal["tool", "other"]
     role: Role | None = None
     argument: str | None = None
+    needs_arguments: bool = False
 
 
-class Tools:
-    """Tools by name, under the settings of one request. Names are told apart without regard to
-    case, but for the two legacy ones."""
+UNKNOWN = Known("", "other")
+
+
+class Tools(dict[str, Known]):
+    """What names stand for, under the settings of one request: found out once for each name.
+    Names are told apart without regard to case, but for the two legacy ones."""
 
     def __init__(self, settings: CompactSettings) -> None:
+        super().__init__()
         self._clearable = settings.clearable
         self._listed = _folded(settings.clearable)
         self._reads = _READS if settings.reads is None else _lowered(settings.reads)
         self._by_default = settings.reads is None
-        self._known: dict[str, Known] = {}
 
-    def look(self, name: str) -> Known:
-        """What a name stands for."""
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = self._find(name)
+    def __missing__(self, name: str) -> Known:
+        self[name] = known = self._find(name)
         return known
 
     def _find(self, name: str) -> Known:
         plain = _LEGACY.get(name) or name.lower()
         ours = _OURS.fullmatch(name)
         canonical = ours[1].lower() if ours else plain
-        clearable = self._is_clearable(plain, canonical)
+        kind: Literal["tool", "other"] = "tool" if self._goes(plain, canonical) else "other"
         reading = self._reads.get(canonical if self._by_default else plain)
-        if reading is not None:
-            return Known(canonical, clearable, "read", reading)
         role, argument = _CHANGES.get(canonical, (None, None))
-        return Known(canonical, clearable, role, argument)
+        if reading is not None:
+            role, argument = "read", reading
+        return Known(canonical, kind, role, argument, bool(argument) or canonical == BRIDGE)
 
-    def _is_clearable(self, plain: str, canonical: str) -> bool:
+    def _goes(self, plain: str, canonical: str) -> bool:
         if self._clearable is None:
             return canonical in _CLEARABLE
         return self._clearable == "*" or plain in self._listed

@@ -39,7 +39,8 @@ class Record:
 
     `kind`: a clearable tool's result; another result with media in it; media in a message; or a
     result that is never cleared and is only here because a write of it keeps its path's text.
-    `chars`: UTF-16 units of its text, 0 where there is none to clear. `media`: media parts inside.
+    `chars`: UTF-16 units of its text; 0 where there is none to clear, and of a failure or what was
+    cleared before. `media`: media parts inside; 1 for a piece of media.
     `paths`: all that the history records under its id. `role`: what its tool does with a path.
     """
 
@@ -54,23 +55,6 @@ class Record:
     cleared: bool = False
     preserved: bool = False
     pending: bool = False
-
-    @property
-    def fixed(self) -> bool:
-        """Whether it is never changed, whatever the rule."""
-        return self.error or self.cleared or self.preserved or self.pending
-
-    @property
-    def text(self) -> int:
-        """How many characters of it can go: none of a failure, none of what went before."""
-        return 0 if self.error or self.cleared else self.chars
-
-    @property
-    def tokens(self) -> int:
-        """An estimate of what it takes in a request; as observed, also where the text stays."""
-        if self.kind == "media":
-            return MEDIA_TOKENS
-        return -(-self.text // _CHARS_A_TOKEN) + MEDIA_TOKENS * self.media
 
 
 @attrs.frozen
@@ -138,57 +122,50 @@ def _reason(trigger: Trigger, rules: _Rules) -> Reason:
 
 def _by_age(records: Sequence[Record], rules: _Rules, reason: Reason) -> Plan:
     """Three windows of recent ones; what fails or was cleared uses a slot only with media in it."""
-    windows: dict[Kind, list[int]] = {"tool": [], "nested-media": [], "media": []}
+    windows: dict[Kind, list[int]] = {"tool": [], "nested-media": [], "media": [], "other": []}
     for index, record in enumerate(records):
-        if record.kind not in windows or record.preserved or record.pending:
-            continue
-        if record.kind != "tool" or record.text or record.media:
+        if not (record.preserved or record.pending) and (record.chars or record.media):
             windows[record.kind].append(index)
-    kept = {index for window in windows.values() for index in window[-rules.keep :]}
-    cleared = sorted(
-        index
-        for window in windows.values()
-        for index in window[: -rules.keep]
-        if not records[index].fixed
-    )
+    tools, nested, media = windows["tool"], windows["nested-media"], windows["media"]
+    old = [index for window in (tools, nested, media) for index in window[: -rules.keep]]
+    cleared = sorted(index for index in old if not (records[index].error or records[index].cleared))
     if not _worth_it(records, cleared, rules):
         return _NOTHING
-    media = len(windows["media"]) + len(windows["nested-media"])
-    tools_kept = sum(records[index].kind == "tool" for index in kept)
-    return _plan(records, cleared, rules, reason, tools_kept, min(media, rules.keep))
+    media_kept = min(len(media) + len(nested), rules.keep)
+    return Plan(
+        tuple(cleared),
+        _meta(records, cleared, rules, reason, (len(tools[-rules.keep :]), media_kept)),
+    )
 
 
 # By size
 
 
 def _by_size(records: Sequence[Record], rules: _Rules) -> Plan:
-    if not (math.isfinite(rules.size) and rules.size >= 0):
+    if rules.size < 0:
         return _NOTHING
     counting = [
         index
         for index, record in enumerate(records)
-        if record.kind == "tool"
-        and record.text
-        and (rules.preserved_counts or not record.preserved)
+        if record.kind == "tool" and record.chars
+        if rules.preserved_counts or not record.preserved
     ]
     before = sum(records[index].chars for index in counting)
     if before <= rules.size:
         return _NOTHING
-    ours = [index for index in counting if not records[index].fixed]
     pending = sum(records[index].chars for index in counting if records[index].pending)
+    ours = [index for index in counting if not (records[index].preserved or records[index].pending)]
     cleared = _down_to(records, ours[: -rules.keep], before, math.floor(rules.size / 2))
     if not _worth_it(records, cleared, rules):
         cleared = []
     gained = sum(records[index].chars for index in cleared)
-    made = _plan(records, cleared, rules, "size", len(ours[-rules.keep :]), 0)
-    assert made.meta is not None
     meta = attrs.evolve(
-        made.meta,
+        _meta(records, cleared, rules, "size", (len(ours[-rules.keep :]), 0)),
         chars_before=before,
         chars_after=before - gained - pending,
         chars_pending=pending,
     )
-    return attrs.evolve(made, meta=meta)
+    return Plan(tuple(cleared), meta)
 
 
 def _down_to(
@@ -208,40 +185,39 @@ def _down_to(
 
 
 def _worth_it(records: Sequence[Record], cleared: Sequence[int], rules: _Rules) -> bool:
-    tokens = sum(records[index].tokens for index in cleared)
-    if not tokens or not rules.at_least:
-        return tokens > 0
-    media = sum(_media(records[index]) for index in cleared)
+    if not rules.at_least:
+        return bool(cleared)
     chars = sum(records[index].chars for index in cleared if records[index].kind == "tool")
-    return chars + media * MEDIA_TOKENS * _CHARS_A_TOKEN >= rules.at_least
+    media = sum(records[index].media for index in cleared)
+    return bool(cleared) and chars + media * MEDIA_TOKENS * _CHARS_A_TOKEN >= rules.at_least
 
 
-def _media(record: Record) -> int:
-    return 1 if record.kind == "media" else record.media
-
-
-def _plan(
+def _meta(
     records: Sequence[Record],
     cleared: Sequence[int],
     rules: _Rules,
     reason: Reason,
-    tools_kept: int,
-    media_kept: int,
-) -> Plan:
-    tools = [records[index] for index in cleared if records[index].kind == "tool"]
+    kept: tuple[int, int],
+) -> CompactMeta:
+    gone = [records[index] for index in cleared]
+    tools = sum(record.kind == "tool" for record in gone)
     evicted, unresolved = _evictions(records, cleared)
-    meta = CompactMeta(
+    return CompactMeta(
         reason=reason,
-        tools_cleared=len(tools),
-        tools_kept=tools_kept,
-        media_cleared=len(cleared) - len(tools),
-        media_kept=media_kept,
+        tools_cleared=tools,
+        tools_kept=kept[0],
+        media_cleared=len(gone) - tools,
+        media_kept=kept[1],
         keep_recent=rules.keep,
-        tokens_saved=sum(records[index].tokens for index in cleared),
+        tokens_saved=sum(_tokens(record) for record in gone),
         evicted_paths=evicted,
         unresolved_evictions=unresolved,
     )
-    return Plan(tuple(cleared), meta)
+
+
+def _tokens(record: Record) -> int:
+    """An estimate of what it takes in a request; as observed, also where the text stays."""
+    return -(-record.chars // _CHARS_A_TOKEN) + MEDIA_TOKENS * record.media
 
 
 def _evictions(records: Sequence[Record], cleared: Sequence[int]) -> tuple[list[str], int]:
@@ -258,8 +234,9 @@ def _evictions(records: Sequence[Record], cleared: Sequence[int]) -> tuple[list[
     unresolved = 0
     for index in cleared:
         record = records[index]
-        if record.kind != "tool" or record.role is None:
-            continue
-        unresolved += not record.paths
-        evicted.update(dict.fromkeys(path for path in record.paths if path not in written))
+        if record.role is not None and record.kind == "tool":
+            unresolved += not record.paths
+            for path in record.paths:
+                if path not in written:
+                    evicted[path] = None
     return list(evicted), unresolved

@@ -10,37 +10,27 @@ from typing import Any
 
 import attrs
 
-from pinfold.compaction.names import BRIDGE, Known, Tools
+from pinfold.compaction.names import BRIDGE, UNKNOWN, Known, Tools
 from pinfold.compaction.planner import Record
 from pinfold_protocol.compaction import CLEARED_TEXT, HistoryRecord, LeftAlone
 from pinfold_protocol.convert import structure
 from pinfold_protocol.errors import RpcError
 from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
 
-_UNKNOWN = Known("", clearable=False)
 _MIME_CHARS = 128
 _BREAKS = re.compile(r"[\r\n\t]+")
 _BRACKETS = re.compile(r"[\[\]]")
-_META = ("_meta", "meta")
 Decode = Callable[[Any], Any]
 
 
 @attrs.define(eq=False)
-class Found:
-    """A record and where it stands. `mime` is of a piece of media, `tag` came with the result."""
+class Found(Record):
+    """A record, and where it stands. `mime` is of a piece of media, `tag` came with the result."""
 
-    record: Record
-    message: int
-    part: int | None
-    mime: str = ""
+    message: int = 0
+    part: int | None = None
     tag: RetentionTag | None = None
-    bridged: bool = False
-
-
-@attrs.define(eq=False)
-class _Call:
-    tool: Known
-    path: str | None
+    mime: str = ""
 
 
 @attrs.frozen
@@ -67,93 +57,111 @@ class Scan:
         self.message = 0
         self.pending = False
         self._tools = tools
-        self._calls: dict[str, list[_Call]] = {}
+        self._last: dict[str, Known] = {}  # by call id: the tool that was called last under it
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._mixed: set[str] = set()  # ids under which several tools were called
 
     def call(self, call_id: Any, name: Any, arguments: Any, decode: Decode | None = None) -> None:
         """A call. Its arguments are an object, or what `decode` makes one of when it is needed."""
         if type(call_id) is not str or not call_id:
             return
-        tool = self._tools.look(name) if isinstance(name, str) else _UNKNOWN
-        if tool.argument or tool.name == BRIDGE:
-            arguments = decode(arguments) if decode else arguments
-        if tool.name == BRIDGE:
-            call = self._bridged(arguments)
-        else:
-            call = _Call(tool, _path(tool, arguments))
-        self._calls.setdefault(call_id, []).append(call)
+        tool = self._tools[name] if type(name) is str else UNKNOWN
+        path = None
+        if tool.needs_arguments:
+            if decode is not None:
+                arguments = decode(arguments)
+            if tool.name == BRIDGE:
+                tool, arguments = self._bridged(arguments)
+            if tool.argument is not None and type(arguments) is dict:
+                path = arguments.get(tool.argument)
+        self._called(call_id, tool, path if type(path) is str and path else None)
 
-    def _bridged(self, arguments: Any) -> _Call:
+    def _bridged(self, arguments: Any) -> tuple[Known, Any]:
         name = arguments.get("name") if isinstance(arguments, dict) else None
         if not isinstance(name, str) or not name:
-            return _Call(_UNKNOWN, None)
-        tool = self._tools.look(name)
-        return _Call(tool, _path(tool, arguments.get("arguments")))
+            return UNKNOWN, None
+        return self._tools[name], arguments.get("arguments")
+
+    def _called(self, call_id: str, tool: Known, path: str | None) -> None:
+        if call_id not in self._last:
+            self._last[call_id] = tool
+            if path is not None:
+                self._paths[call_id] = (path,)
+            return
+        if self._last[call_id].name != tool.name:
+            self._mixed.add(call_id)
+        self._last[call_id] = tool
+        paths = self._paths.get(call_id, ())
+        if path is not None and path not in paths:
+            self._paths[call_id] = (*paths, path)
 
     def result(
         self,
         part: int | None,
         call_id: Any,
         text: str | None,
-        *,
         name: str | None = None,
         error: bool = False,
         media: int = 0,
         tag: RetentionTag | None = None,
     ) -> None:
         """A result. `text` is None where it has none that can be cleared."""
-        known_id = call_id if isinstance(call_id, str) and call_id else None
-        tool = self._tools.look(name) if name is not None else self._called(known_id)
+        if type(call_id) is not str or not call_id:
+            call_id = None
+        tool = self._last.get(call_id) if name is None else self._tools[name]
         if tool is None:
             self.leave(part, "a result without a call before it")
             return
         cleared = text == CLEARED_TEXT
-        record = Record(
-            kind="tool",
-            chars=0 if error or cleared or text is None else utf16(text),
-            media=media,
-            call_id=known_id,
-            error=error,
-            cleared=cleared,
-            pending=self.pending,
-        )
-        _identify(record, tool)
-        bridged = tool.name == BRIDGE
-        if record.kind == "other" and record.role != "write" and not bridged:
-            return
-        self.found.append(Found(record, self.message, part, tag=tag, bridged=bridged))
-
-    def _called(self, call_id: str | None) -> Known | None:
-        calls = self._calls.get(call_id) if call_id is not None else None
-        return calls[-1].tool if calls else None
+        found = Found(tool.kind, 0, media, call_id, tool.name, tool.role)
+        if not (error or cleared or text is None):
+            found.chars = len(text) if text.isascii() else utf16(text)
+        found.error, found.cleared, found.pending = error, cleared, self.pending
+        found.message, found.part, found.tag = self.message, part, tag
+        self._add(tool, found)
 
     def recorded(self, given: HistoryRecord) -> None:
         """A record that a host made: a result with what its call would tell."""
         if given.tool is None:
-            record = Record(kind="media", pending=self.pending, cleared=given.cleared)
             if not given.cleared:
-                self.found.append(Found(record, self.message, None))
+                self._media(None, "")
             return
-        tool = self._tools.look(given.tool)
+        tool = self._tools[given.tool]
         call_id = given.call_id or None
-        if call_id is not None and tool.argument is not None:
-            self._calls.setdefault(call_id, []).append(_Call(tool, given.path or None))
-        record = Record(
-            kind="tool",
+        if call_id is not None:
+            self._called(call_id, tool, given.path or None if tool.argument else None)
+        record = Found(
+            tool.kind,
             chars=0 if given.error or given.cleared else given.chars,
             media=given.media,
             call_id=call_id,
+            tool=tool.name,
+            role=tool.role,
             error=given.error,
             cleared=given.cleared,
-            preserved=given.preserved,
+            preserved=given.preserved and not given.error,
             pending=self.pending,
+            message=self.message,
+            tag=given.tag,
         )
-        _identify(record, tool)
-        self.found.append(Found(record, self.message, None, tag=given.tag))
+        self._add(tool, record)
+
+    def _add(self, tool: Known, found: Found) -> None:
+        if found.kind == "other" and found.media:
+            found.kind = "nested-media"
+        if found.kind != "other" or tool.role == "write" or tool.name == BRIDGE:
+            self.found.append(found)
 
     def media(self, part: int, mime: Any) -> None:
         """A piece of media in a message."""
-        record = Record(kind="media", pending=self.pending)
-        self.found.append(Found(record, self.message, part, mime=clean_mime(mime)))
+        self._media(part, clean_mime(mime))
+
+    def _media(self, part: int | None, mime: str) -> None:
+        self.found.append(
+            Found(
+                "media", media=1, pending=self.pending, message=self.message, part=part, mime=mime
+            )
+        )
 
     def leave(self, part: int | None, problem: str) -> None:
         """Something whose shape is not known."""
@@ -163,95 +171,65 @@ class Scan:
     # What can be said only when all of the history is known
 
     def finish(self, evidence: Evidence) -> None:
-        """Resolve bridged results, and decide what is preserved."""
-        managed: dict[str, bool] = {}
-
-        def is_managed(path: str) -> bool:
-            if path not in managed:
-                managed[path] = evidence.managed(path)
-            return managed[path]
-
-        tools_by_id = self._resolve_bridged()
+        """Give bridged results their identity, and decide what is preserved."""
+        if any(each.tool == BRIDGE for each in self.found):
+            self.found = [each for each in self.found if each.tool != BRIDGE or self._resolve(each)]
+        managed = _Remembered(evidence.managed)
+        several = self._answered_by_several() if evidence.tags else frozenset()
         for each in self.found:
-            record = each.record
-            if record.kind == "media":
-                continue
-            if record.call_id is not None and not record.paths:
-                record.paths = self._paths(record.call_id)
-            by_path = record.role == "read" and record.paths and record.call_id is not None
-            if not record.error:
-                record.preserved = (
-                    record.preserved
-                    or _by_tag(each, evidence, is_managed, tools_by_id)
-                    or bool(by_path and all(map(is_managed, record.paths)))
-                )
+            paths = self._paths.get(each.call_id or "")
+            if paths is not None:
+                each.paths = paths
+                if each.role == "read" and managed[paths[0]] and not each.error:
+                    each.preserved |= all(map(managed.__getitem__, paths))
+            if (each.tag is not None or evidence.tags) and not each.error:
+                speaks = each.call_id not in several or each.role == "read"
+                each.preserved |= _by_tag(each, evidence, managed, by_id=speaks)
 
-    def _resolve_bridged(self) -> dict[str, set[str]]:
-        """A bridged result takes the identity of its call, if all calls under its id agree. Gives
-        the names of the tools that answered under each id."""
-        answered: dict[str, set[str]] = {}
-        kept = []
-        for each in self.found:
-            record = each.record
-            if each.bridged:
-                self._resolve(record)
-                if record.kind == "other" and record.role != "write":
-                    continue
-            kept.append(each)
-            if record.call_id is not None and record.tool is not None:
-                answered.setdefault(record.call_id, set()).add(record.tool)
-        self.found = kept
-        return answered
+    def _resolve(self, found: Found) -> bool:
+        """A bridged result takes the identity of its call, if all calls under its id agree.
+        Whether it is of any interest then."""
+        call_id = found.call_id
+        if call_id in self._last and call_id not in self._mixed:
+            tool = self._last[call_id]
+            if tool is not UNKNOWN:
+                found.tool, found.role = tool.name, tool.role
+                found.kind = "nested-media" if tool.kind == "other" and found.media else tool.kind
+        return found.kind != "other" or found.role == "write"
 
-    def _resolve(self, record: Record) -> None:
-        calls = self._calls.get(record.call_id or "", [])
-        names = {call.tool.name for call in calls}
-        if len(names) == 1 and "" not in names:
-            _identify(record, calls[-1].tool)
-
-    def _paths(self, call_id: str) -> tuple[str, ...]:
-        calls = self._calls.get(call_id, ())
-        if len(calls) == 1:
-            path = calls[0].path
-            return () if path is None else (path,)
-        return tuple(dict.fromkeys(call.path for call in calls if call.path is not None))
+    def _answered_by_several(self) -> frozenset[str | None]:
+        """Ids under which results of several tools stand."""
+        first: dict[str | None, str | None] = {}
+        return frozenset(
+            each.call_id
+            for each in self.found
+            if first.setdefault(each.call_id, each.tool) != each.tool
+        )
 
 
-def _identify(record: Record, tool: Known) -> None:
-    record.tool = tool.name
-    record.role = tool.role
-    if tool.clearable:
-        record.kind = "tool"
-    else:
-        record.kind = "nested-media" if record.media else "other"
+class _Remembered(dict[str, bool]):
+    """A managed test that is asked once for each path."""
+
+    def __init__(self, managed: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._managed = managed
+
+    def __missing__(self, path: str) -> bool:
+        self[path] = answer = self._managed(path)
+        return answer
 
 
-def _by_tag(
-    found: Found,
-    evidence: Evidence,
-    is_managed: Callable[[str], bool],
-    tools_by_id: Mapping[str, set[str]],
-) -> bool:
-    """A tag in the result itself speaks for the result; one by id for what the id stands for, and
-    an id that also stands for an ordinary path or for another tool's result says nothing."""
-    record = found.record
+def _by_tag(found: Found, evidence: Evidence, managed: _Remembered, *, by_id: bool) -> bool:
+    """A tag in the result itself speaks for the result. One by id speaks for what the id stands
+    for; an id that also stands for an ordinary path, or for another tool, says nothing."""
     if found.tag is not None and found.tag.preserve and evidence.genuine(found.tag):
         return True
-    found.tag = evidence.tags.get(record.call_id) if record.call_id is not None else None
-    tag = found.tag
-    if tag is None or not tag.preserve:
+    found.tag = tag = evidence.tags.get(found.call_id) if found.call_id is not None else None
+    if tag is None or not tag.preserve or not by_id:
         return False
-    if len(tools_by_id.get(record.call_id or "", ())) > 1 and record.role != "read":
-        return False
-    others = [path for path in record.paths if path != tag.path]
-    return len(record.paths) < 2 or all(map(is_managed, others))
-
-
-def _path(tool: Known, arguments: Any) -> str | None:
-    if tool.argument is None or not isinstance(arguments, dict):
-        return None
-    path = arguments.get(tool.argument)
-    return path if isinstance(path, str) and path else None
+    if len(found.paths) < 2:
+        return True
+    return all(path == tag.path or managed[path] for path in found.paths)
 
 
 def utf16(text: str) -> int:
@@ -276,13 +254,10 @@ def media_placeholder(mime: str) -> str:
 def tag_in(*holders: Any) -> RetentionTag | None:
     """The retention tag that came with a result, in the `_meta` of one of these objects."""
     for holder in holders:
-        if type(holder) is not dict:
-            continue
-        for key in _META:
-            meta = holder.get(key)
-            raw = meta.get(RETENTION_KEY) if isinstance(meta, dict) else None
-            if raw is not None:
-                return _as_tag(raw)
+        if type(holder) is dict and "_meta" in holder:
+            meta = holder["_meta"]
+            if isinstance(meta, dict) and RETENTION_KEY in meta:
+                return _as_tag(meta[RETENTION_KEY])
     return None
 
 

@@ -20,6 +20,7 @@ from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
 
 if TYPE_CHECKING:
     from pinfold.app import Gateway, Ticket
+    from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.session import MemoryDidChangeParams
     from pinfold_protocol.tools import ToolsCallParams
 
@@ -185,6 +186,20 @@ class Native:
             return self._on_pool(lambda: self.gateway.explain(params, session))
 
         return self._in_order(params.session_id, start)
+
+    def compact(self, request: Request, params: "CompactParams") -> Any:
+        """`context/compact`."""
+
+        def start() -> Any:
+            named = params.session_id
+            session = None if named is None else self.gateway.sessions.get(named)
+            return self._on_pool(lambda: self.gateway.compact(params, session))
+
+        return self._in_order(params.session_id, start)
+
+    def reset(self, request: Request, params: Any) -> Any:
+        """`context/reset`."""
+        return self._session_message(request, lambda: self.gateway.reset(params.session_id))
 
     def call(self, request: Request, params: "ToolsCallParams") -> Any:
         """`tools/call`: in place if that cannot block, else on the pool."""
@@ -435,4 +450,6 @@ _HANDLERS: dict[str, Callable[[Native, Request, Any], Any]] = {
     "tools/list": Native.list_tools,
     _CALL: Native.call,
     "policy/explain": Native.explain,
+    "context/compact": Native.compact,
+    "context/reset": Native.reset,
 }

@@ -76,7 +76,7 @@ def clear(message: dict[str, Any], found: Sequence[Found]) -> dict[str, Any]:
     for each in found:
         assert each.part is not None
         block = content[each.part]
-        match each.record.kind:
+        match each.kind:
             case "media":
                 content[each.part] = _BLOCKS.placeholder(block)
             case "tool":

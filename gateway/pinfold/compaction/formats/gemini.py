@@ -9,7 +9,6 @@ from typing import Any
 from pinfold.compaction.scan import Found, Scan, media_placeholder, tag_in
 from pinfold_protocol.compaction import CLEARED_TEXT
 
-_CALL = ("functionCall", "function_call")
 _RESPONSE = ("functionResponse", "function_response")
 _MEDIA = ("inlineData", "inline_data", "fileData", "file_data")
 _MIME = ("mimeType", "mime_type")
@@ -17,66 +16,60 @@ _MIME = ("mimeType", "mime_type")
 
 def read(contents: Sequence[Any], scan: Scan) -> None:
     """Tell what is in a list of contents."""
-    for index, content in enumerate(contents):
-        scan.message = index
+    for scan.message, content in enumerate(contents):
         parts = content.get("parts") if isinstance(content, dict) else ...
-        if parts is None:
-            continue
-        if not isinstance(parts, list):
+        if isinstance(parts, list):
+            _READ_BY_ROLE.get(content.get("role"), _read_others)(parts, scan)
+        elif parts is not None:
             scan.leave(None, "not a content with a list of parts")
-            continue
-        role = content.get("role")
-        if role == "model":
-            _read_model(parts, scan)
-        elif role == "user":
-            _read_user(parts, scan)
-        elif any(isinstance(part, dict) and _one(part, _RESPONSE) for part in parts):
-            scan.leave(None, "a function response whose role is not user")
 
 
 def _read_model(parts: list[Any], scan: Scan) -> None:
     for part in parts:
-        call = _one(part, _CALL) if isinstance(part, dict) else None
-        if isinstance(call, dict):
-            scan.call(call.get("id"), call.get("name"), call.get("args"))
+        if isinstance(part, dict):
+            call = part.get("functionCall") or part.get("function_call")
+            if isinstance(call, dict):
+                scan.call(call.get("id"), call.get("name"), call.get("args"))
 
 
 def _read_user(parts: list[Any], scan: Scan) -> None:
     for index, part in enumerate(parts):
         if not isinstance(part, dict):
             scan.leave(index, "a part that is no object")
-        elif (response := _one(part, _RESPONSE)) is not None:
+            continue
+        response = part.get("functionResponse") or part.get("function_response")
+        if response is not None:
             _read_response(index, part, response, scan)
         elif (media := _one(part, _MEDIA)) is not None:
             scan.media(index, _one(media, _MIME) if isinstance(media, dict) else None)
 
 
+def _read_others(parts: list[Any], scan: Scan) -> None:
+    if any(isinstance(part, dict) and _one(part, _RESPONSE) for part in parts):
+        scan.leave(None, "a function response whose role is not user")
+
+
+_READ_BY_ROLE = {"model": _read_model, "user": _read_user}
+
+
 def _read_response(index: int, part: dict[str, Any], response: Any, scan: Scan) -> None:
-    name = response.get("name") if isinstance(response, dict) else None
-    if not isinstance(name, str):
+    if not isinstance(response, dict) or not isinstance(response.get("name"), str):
         scan.leave(index, "a function response without a name")
         return
     said = response.get("response")
-    output = said.get("output") if isinstance(said, dict) else None
-    error = isinstance(said, dict) and "error" in said
-    media = _nested(response)
+    output, error = None, False
+    if isinstance(said, dict):
+        output, error = said.get("output"), "error" in said
+    media = _nested(response["parts"]) if "parts" in response else 0
     if not isinstance(output, str):
+        output = None
         if not (error or media):
             scan.leave(index, "a function response without an output text")
-        output = None
-    scan.result(
-        index,
-        response.get("id"),
-        output,
-        name=name,
-        error=error,
-        media=media,
-        tag=tag_in(part, response, said, said.get("result") if isinstance(said, dict) else None),
-    )
+    tag = tag_in(part, response, said)
+    scan.result(index, response.get("id"), output, response["name"], error, media, tag)
 
 
-def _nested(response: dict[str, Any]) -> int:
-    parts = response.get("parts")
+def _nested(parts: Any) -> int:
     if not isinstance(parts, list):
         return 0
     return sum(isinstance(each, dict) and _one(each, _MEDIA) is not None for each in parts)
@@ -100,11 +93,12 @@ def clear(content: dict[str, Any], found: Sequence[Found]) -> dict[str, Any]:
 
 
 def _cleared(part: dict[str, Any], found: Found) -> dict[str, Any]:
-    kind = found.record.kind
-    if kind == "media":
+    if found.kind == "media":
         return {"text": media_placeholder(found.mime)}
-    key = next(name for name in _RESPONSE if part.get(name) is not None)
-    response = {name: value for name, value in part[key].items() if name != "parts"}
-    if kind == "tool":
-        return {key: response | {"response": {"output": CLEARED_TEXT}}}
-    return {**part, key: response}
+    key = _RESPONSE[not part.get(_RESPONSE[0])]
+    response = dict(part[key])
+    response.pop("parts", None)
+    if found.kind != "tool":
+        return {**part, key: response}
+    response["response"] = {"output": CLEARED_TEXT}
+    return {key: response}

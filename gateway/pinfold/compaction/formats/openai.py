@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from pinfold.compaction.formats.blocks import Blocks, data_url_mime
 from pinfold.compaction.scan import Found, Scan, tag_in
 
@@ -149,6 +151,14 @@ def _parsed(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return None
     try:
+        return orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return _parsed_slowly(arguments)
+
+
+def _parsed_slowly(arguments: str) -> Any:
+    """Lone surrogates are JSON, but not to orjson."""
+    try:
         return json.loads(arguments)
     except (ValueError, RecursionError):
         return None
@@ -160,7 +170,7 @@ def clear(message: dict[str, Any], found: Sequence[Found]) -> dict[str, Any]:
     content = message[member]
     blocks = _CHAT if message.get("role") == "tool" else _ITEMS
     for each in found:
-        match each.record.kind:
+        match each.kind:
             case "media":
                 assert each.part is not None
                 placeholder = _blocks_of(message[member]).placeholder(content[each.part])

@@ -23,5 +23,5 @@ def read(records: Sequence[Any], scan: Scan) -> None:
 def clear(record: dict[str, Any], found: Sequence[Found]) -> dict[str, Any]:
     """A copy of a record that says so."""
     (each,) = found
-    gone = {"media": 0} if each.record.kind == "nested-media" else {"cleared": True, "media": 0}
+    gone = {"media": 0} if each.kind == "nested-media" else {"cleared": True, "media": 0}
     return {**record, **gone}
