@@ -22,7 +22,7 @@ check: $(VENV)/.dev ## Formatter, linter, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test-clients: $(VENV)/.dev $(NODE_PEERS) ## Tests with clients that others wrote (Node)
+test-clients: $(VENV)/.clients $(NODE_PEERS) ## Tests with clients and types that others wrote
 	$(BIN)/python -m pytest -q -m client
 
 test-slow: $(VENV)/.dev $(VENV)/.fuse ## The long tests: races, crashes, volumes that fold names
@@ -31,8 +31,9 @@ test-slow: $(VENV)/.dev $(VENV)/.fuse ## The long tests: races, crashes, volumes
 schema: $(VENV)/.dev ## Write protocol/schema.json from the types
 	$(BIN)/python -m pinfold_protocol.schema > protocol/schema.json
 
-bench: $(VENV)/.runtime ## Start and latency against a bare loop, as ratios
+bench: $(VENV)/.runtime ## Start, latency and compaction, as ratios
 	$(BIN)/python benchmarks/startup_and_reads.py
+	$(BIN)/python benchmarks/compaction.py
 
 clean: ## Remove what make made
 	rm -rf $(VENV) $(NODE_PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -49,6 +50,10 @@ $(VENV)/.runtime: pyproject.toml | $(VENV)/.made
 $(VENV)/.dev: pyproject.toml | $(VENV)/.made
 	$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.runtime
+
+$(VENV)/.clients: pyproject.toml | $(VENV)/.dev
+	$(PIP) --editable '.[dev,clients]'
+	@touch $@
 
 # A volume that folds names is mounted by FUSE; where that is not to be had, its tests say so.
 $(VENV)/.fuse: | $(VENV)/.dev

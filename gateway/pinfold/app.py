@@ -11,7 +11,7 @@ import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -63,6 +63,9 @@ from pinfold_protocol.tools import (
     ToolsCallParams,
     WriteDetails,
 )
+
+if TYPE_CHECKING:
+    from pinfold.compaction import Evidence
 
 _MOST_ARGUMENTS = 64
 _TRIES = 8
@@ -331,27 +334,39 @@ class Gateway:
 
     def compact(self, params: CompactParams, session: Session | None = None) -> CompactResult:
         """`context/compact`. With a session, the paths that the history records are judged by its
-        roots, and only tags that it issued count. Without one there are no roots to judge by, and
-        the tags are taken as the host gives them.
+        roots; and where the params name it, only tags that it issued count. Without one there are
+        no roots to judge by, and the tags are taken as the host gives them.
 
         Raises RpcError for an unknown session, or a record that is none.
         """
-        from pinfold.compaction import Evidence, compact  # few hosts need it, and not at once
+        from pinfold.compaction import compact  # few hosts need it, and not at once
 
-        if params.session_id is None:
-            evidence = Evidence(tags=params.tags or {}, current=self._digests_now())
+        if session is None and params.session_id is not None:
+            session = self.sessions.get(params.session_id)
+        with self.evidence(params, session) as evidence:
             return compact(params, evidence)
-        session = session or self.sessions.get(params.session_id)
+
+    @contextmanager
+    def evidence(self, params: CompactParams, session: Session | None) -> "Iterator[Evidence]":
+        """What is known of managed memory, for `pinfold.compaction`."""
+        from pinfold.compaction import Evidence
+
+        tags = params.tags or {}
+        current = self._digests_now()
+        if session is None:
+            yield Evidence(tags=tags, current=current)
+            return
         by_call, issued = session.tags_now()
-        given = {name: tag for name, tag in (params.tags or {}).items() if tag in issued}
+
+        def genuine(tag: RetentionTag) -> bool:
+            return params.session_id is None or tag in issued
+
+        tags = {name: tag for name, tag in tags.items() if genuine(tag)} | by_call
         with Look(session.roots, session.scope, self._volumes, trust=False) as look:
-            evidence = Evidence(
-                managed=lambda path: self._is_managed(session, path, look.names_only()),
-                tags=given | by_call,
-                genuine=lambda tag: tag in issued,
-                current=self._digests_now(),
+            roots = look.names_only()
+            yield Evidence(
+                lambda path: self._is_managed(session, path, roots), tags, genuine, current
             )
-            return compact(params, evidence)
 
     def _digests_now(self) -> dict[str, str]:
         with self._digests_lock:

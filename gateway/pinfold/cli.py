@@ -1,4 +1,4 @@
-"""One command, `pinfold`: serve, explain, roots, demo.
+"""One command, `pinfold`: serve, explain, roots, compact, demo.
 
 `serve` is spawned all the time, so nothing is imported before it is known to be needed.
 """
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     import argparse
 
     from pinfold.app import Gateway
+    from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Decision
     from pinfold_protocol.session import Root, SessionResult
 
 ALLOWED, DENIED, FAILED = 0, 1, 2
+_HOSTS = ("qwen-code", "claude-code", "gemini-cli", "codex", "opencode")
 _PROFILES = ("main", "extraction", "dream", "remember")
 
 
@@ -64,6 +66,12 @@ def _parser() -> "argparse.ArgumentParser":
     _session_options(roots, "main")
     roots.set_defaults(command=_roots)
 
+    compact = commands.add_parser(
+        "compact", help="clear old tool results in a transcript, and keep what is memory"
+    )
+    _compact_options(compact)
+    compact.set_defaults(command=_compact)
+
     demo = commands.add_parser("demo", help="see it work, in a temporary directory")
     demo.set_defaults(command=_demo)
     return parser
@@ -88,6 +96,35 @@ def _session_options(parser: "argparse.ArgumentParser", profile: str) -> None:
     )
     parser.add_argument("--layout", choices=("qwen", "claude"), help="where memory roots are")
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def _compact_options(parser: "argparse.ArgumentParser") -> None:
+    parser.add_argument(
+        "history",
+        metavar="HISTORY",
+        help="a list of messages, an object that holds one, or JSON Lines; - for standard input",
+    )
+    parser.add_argument(
+        "--format", required=True, choices=("gemini", "openai", "anthropic", "records")
+    )
+    parser.add_argument(
+        "--trigger",
+        choices=("turn", "results", "force", "pressure"),
+        default="force",
+        help="force (default): all that is not recent; the others as in the contract, section 6",
+    )
+    parser.add_argument("--idle-seconds", type=float, metavar="S", help="for --trigger turn")
+    parser.add_argument("--keep-recent", type=int, metavar="N", help="default: 5")
+    parser.add_argument("--size-threshold", type=float, metavar="CHARS", help="default: 500000")
+    parser.add_argument("--idle-threshold", type=float, metavar="MINUTES", help="default: 60")
+    parser.add_argument("--clear-at-least", type=int, metavar="CHARS", help="default: 0")
+    parser.add_argument(
+        "--host", choices=_HOSTS, default="qwen-code", help="whose names the tools have"
+    )
+    parser.add_argument(
+        "--diff", action="store_true", help="say what goes, what stays and why, instead"
+    )
+    _session_options(parser, "main")
 
 
 # serve
@@ -138,6 +175,63 @@ def _roots(options: "argparse.Namespace") -> int:
     else:
         _draw_roots(session.roots, session.scope.protect_pinned)
     return ALLOWED
+
+
+# compact
+
+
+def _compact(options: "argparse.Namespace") -> int:
+    from pinfold.compaction import examine
+    from pinfold.transcript import Unreadable, draw, load, summary
+    from pinfold_protocol.convert import structure
+    from pinfold_protocol.errors import RpcError
+
+    try:
+        transcript = load(options.history)
+        gateway, opened = _open(options)
+        session = gateway.sessions.get(opened.session_id)
+        params = structure(_compact_params(options, transcript.history), _compact_type())
+        with gateway.evidence(params, session) as evidence:
+            result, verdicts = examine(params, evidence)
+    except (Unreadable, RpcError) as error:
+        return _failed(error.message if isinstance(error, RpcError) else str(error))
+    if options.diff:
+        draw(result, verdicts)
+    elif options.json:
+        _print_json(result)
+    else:
+        sys.stdout.buffer.write(transcript.dump(result.history).encode())
+        print(f"pinfold: {summary(result)}", file=sys.stderr)
+    return ALLOWED
+
+
+def _compact_type() -> "type[CompactParams]":
+    from pinfold_protocol.compaction import CompactParams
+
+    return CompactParams
+
+
+def _compact_params(options: "argparse.Namespace", history: list[Any]) -> dict[str, Any]:
+    from pinfold_protocol.hosts import HOSTS
+
+    trigger: dict[str, Any] = {"kind": options.trigger}
+    if options.idle_seconds is not None:
+        trigger["idleSeconds"] = options.idle_seconds
+    host = HOSTS[options.host]
+    settings = {
+        "clearable": host.clearable,
+        "reads": host.reads,
+        "keepRecent": options.keep_recent,
+        "sizeThresholdChars": options.size_threshold,
+        "idleThresholdMinutes": options.idle_threshold,
+        "clearAtLeastChars": options.clear_at_least,
+    }
+    return {
+        "format": options.format,
+        "history": history,
+        "trigger": trigger,
+        "settings": settings,
+    }
 
 
 def _open(options: "argparse.Namespace") -> "tuple[Gateway, SessionResult]":

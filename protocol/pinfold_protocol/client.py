@@ -9,16 +9,26 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import attrs
 
 from pinfold_protocol import methods
+from pinfold_protocol.compaction import (
+    CompactParams,
+    CompactResult,
+    CompactSettings,
+    Format,
+    Reread,
+    ResetResult,
+    Trigger,
+)
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.errors import RpcError
 from pinfold_protocol.framing import Body, Framer, FramingError, frame
+from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import MemoryOptions, Profile, SessionResult
 from pinfold_protocol.tools import ToolResult
 
@@ -121,6 +131,24 @@ class Client:
         params |= {name: value for name, value in more.items() if value is not None}
         opened = await self.request(methods.SESSION_OPEN, params)
         return Session(self, structure(opened, SessionResult))
+
+    async def compact(
+        self,
+        history: Sequence[Any],
+        style: Format,
+        trigger: Trigger,
+        settings: CompactSettings | None = None,
+        *,
+        tags: Mapping[str, RetentionTag] | None = None,
+        session_id: str | None = None,
+    ) -> CompactResult:
+        """`context/compact`. Without a session there are no roots to judge paths by: only `tags`
+        (by call id, or in the history itself) tell what is memory. Raises RpcError."""
+        params = CompactParams(
+            style, list(history), trigger, session_id, settings, dict(tags) if tags else None
+        )
+        result = await self.request(methods.CONTEXT_COMPACT, unstructure(params))
+        return structure(result, CompactResult)
 
     async def close(self) -> int:
         """`shutdown`, `exit`, and the gateway's exit status. A dead gateway is no error; one that
@@ -246,6 +274,27 @@ class Session:
         if call_id is not None:
             params["callId"] = call_id
         return structure(await self.client.request(methods.TOOLS_CALL, params), ToolResult)
+
+    async def compact(
+        self,
+        history: Sequence[Any],
+        style: Format,
+        trigger: Trigger,
+        settings: CompactSettings | None = None,
+        *,
+        tags: Mapping[str, RetentionTag] | None = None,
+    ) -> CompactResult:
+        """`context/compact`: the history with old tool results cleared, and memory kept. `tags`
+        need not be given for calls that were made with a `call_id`."""
+        return await self.client.compact(
+            history, style, trigger, settings, tags=tags, session_id=self.session_id
+        )
+
+    async def reset(self) -> list[Reread]:
+        """`context/reset`, after a compaction by other means: what to read again."""
+        params = {"sessionId": self.session_id}
+        result = await self.client.request(methods.CONTEXT_RESET, params)
+        return structure(result, ResetResult).reread
 
     async def close(self) -> dict[str, int]:
         """`session/close`: the counts of calls and denials."""

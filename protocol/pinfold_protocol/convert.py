@@ -186,6 +186,14 @@ def _structure_dict(cls: Any) -> Callable[[Any, Any], Any]:
     return structure
 
 
+def _unstructure_dict(cls: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    item = cls.__args__[1]
+    if not attrs.has(item):
+        return _same
+    hook = converter.get_unstructure_hook(item)
+    return lambda value: {name: hook(each) for name, each in value.items()}
+
+
 class _At(_Problem):
     """A problem with one item of a list or of an object."""
 
@@ -262,7 +270,10 @@ converter.register_unstructure_hook_factory(attrs.has, _unstructure_class)
 converter.register_unstructure_hook_func(
     _is_content, lambda item: converter.get_unstructure_hook(type(item))(item)
 )
-converter.register_unstructure_hook_func(_is_dict, lambda value: value)
+converter.register_unstructure_hook_func(
+    _one_of(Trigger), lambda trigger: converter.get_unstructure_hook(type(trigger))(trigger)
+)
+converter.register_unstructure_hook_factory(_is_dict, _unstructure_dict)
 
 
 def structure(value: Any, cls: type[T], at: str = "") -> T:

@@ -6,8 +6,8 @@
 Pure: what is managed and which tags count come in as arguments, the history is never changed.
 """
 
-from pinfold.compaction.compact import compact
+from pinfold.compaction.compact import Verdict, compact, examine
 from pinfold.compaction.planner import Plan, Record, plan
 from pinfold.compaction.scan import Evidence
 
-__all__ = ["Evidence", "Plan", "Record", "compact", "plan"]
+__all__ = ["Evidence", "Plan", "Record", "Verdict", "compact", "examine", "plan"]

@@ -3,11 +3,13 @@
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
+
+import attrs
 
 from pinfold.compaction.formats import FORMATS, Reader
 from pinfold.compaction.names import Tools
-from pinfold.compaction.planner import plan
+from pinfold.compaction.planner import Plan, plan
 from pinfold.compaction.scan import Evidence, Found, Scan
 from pinfold_protocol.compaction import (
     Cleared,
@@ -19,6 +21,18 @@ from pinfold_protocol.compaction import (
     Superseded,
 )
 
+Why = Literal[
+    "cleared", "memory", "failed", "cleared before", "nothing to clear", "recent", "not due"
+]
+
+
+@attrs.frozen
+class Verdict:
+    """What becomes of one item of a history, and why."""
+
+    found: Found
+    why: Why
+
 
 def compact(params: CompactParams, evidence: Evidence | None = None) -> CompactResult:
     """Clear old tool results in a history, and keep those of managed memory.
@@ -28,7 +42,44 @@ def compact(params: CompactParams, evidence: Evidence | None = None) -> CompactR
     changed. Raises RpcError (-32602) for records that are none.
     """
     with _no_collections():
-        return _compact(params, evidence or Evidence())
+        return _result(params, evidence or Evidence())[0]
+
+
+def examine(
+    params: CompactParams, evidence: Evidence | None = None
+) -> tuple[CompactResult, list[Verdict]]:
+    """The same, with what becomes of each result and piece of media, for people."""
+    result, scan, made = _result(params, evidence or Evidence())
+    gone = set(made.cleared)
+    recent = _recent(scan.found, made)
+    return result, [
+        Verdict(each, "cleared" if index in gone else _why(each, recent=index in recent))
+        for index, each in enumerate(scan.found)
+        if each.kind != "other" and not each.pending
+    ]
+
+
+def _recent(found: Sequence[Found], made: Plan) -> set[int]:
+    """What stands after the last that was cleared, or would have been."""
+    if made.meta is None:
+        return set()
+    keep = made.meta.keep_recent
+    kinds: dict[str, list[int]] = {}
+    for index, each in enumerate(found):
+        if not (each.preserved or each.pending) and (each.chars or each.media):
+            kinds.setdefault(each.kind, []).append(index)
+    return {index for window in kinds.values() for index in window[-keep:]}
+
+
+def _why(found: Found, *, recent: bool) -> Why:
+    tests: list[tuple[bool, Why]] = [
+        (found.preserved, "memory"),
+        (found.error, "failed"),
+        (found.cleared, "cleared before"),
+        (not (found.chars or found.media), "nothing to clear"),
+        (recent, "recent"),
+    ]
+    return next((why for holds, why in tests if holds), "not due")
 
 
 @contextmanager
@@ -44,7 +95,7 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _compact(params: CompactParams, evidence: Evidence) -> CompactResult:
+def _result(params: CompactParams, evidence: Evidence) -> tuple[CompactResult, Scan, Plan]:
     settings = params.settings or CompactSettings()
     style = FORMATS[params.format]
     scan = Scan(Tools(settings))
@@ -54,12 +105,13 @@ def _compact(params: CompactParams, evidence: Evidence) -> CompactResult:
     scan.finish(evidence)
     made = plan(scan.found, params.trigger, settings)
     chosen = [scan.found[index] for index in made.cleared]
-    return CompactResult(
+    result = CompactResult(
         history=_cleared_history(params.history, style, chosen),
         cleared=[_cleared(each) for each in chosen],
         meta=made.meta,
         report=_report(scan, evidence.current),
     )
+    return result, scan, made
 
 
 def _read_pending(pending: Any, style: Reader, scan: Scan) -> None:

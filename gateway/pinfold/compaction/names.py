@@ -70,7 +70,8 @@ class Tools(dict[str, Known]):
         role, argument = _CHANGES.get(canonical, (None, None))
         if reading is not None:
             role, argument = "read", reading
-        return Known(canonical, kind, role, argument, bool(argument) or canonical == BRIDGE)
+        known = canonical if ours or canonical in _CLEARABLE or canonical == BRIDGE else name
+        return Known(known, kind, role, argument, bool(argument) or canonical == BRIDGE)
 
     def _goes(self, plain: str, canonical: str) -> bool:
         if self._clearable is None:

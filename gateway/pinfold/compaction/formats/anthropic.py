@@ -23,8 +23,7 @@ _BLOCKS = Blocks(text=("text",), media=_MEDIA, mime=_mime, kept="cache_control")
 
 def read(messages: Sequence[Any], scan: Scan) -> None:
     """Tell what is in a list of messages."""
-    for index, message in enumerate(messages):
-        scan.message = index
+    for scan.message, message in enumerate(messages):
         content = message.get("content") if isinstance(message, dict) else None
         role = message.get("role") if isinstance(message, dict) else None
         if isinstance(content, str) and role is not None:

@@ -50,8 +50,7 @@ _ITEMS = Blocks(text=("input_text", "output_text"), media=_ITEM_MEDIA, mime=_mim
 
 def read(messages: Sequence[Any], scan: Scan) -> None:
     """Tell what is in a list of messages or items."""
-    for index, message in enumerate(messages):
-        scan.message = index
+    for scan.message, message in enumerate(messages):
         if not isinstance(message, dict):
             scan.leave(None, "not an object")
             continue

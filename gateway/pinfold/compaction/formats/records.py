@@ -10,14 +10,19 @@ from typing import Any
 from pinfold.compaction.scan import Found, Scan
 from pinfold_protocol.compaction import HistoryRecord
 from pinfold_protocol.convert import structure
+from pinfold_protocol.errors import invalid_params
 
 
 def read(records: Sequence[Any], scan: Scan) -> None:
     """Tell what is in a list of records. Raises RpcError (-32602) that names the member."""
     where = "trigger.pending" if scan.pending else "history"
-    for index, raw in enumerate(records):
-        scan.message = index
-        scan.recorded(structure(raw, HistoryRecord, f"{where}[{index}]"))
+    for scan.message, raw in enumerate(records):
+        at = f"{where}[{scan.message}]"
+        record = structure(raw, HistoryRecord, at)
+        for member in ("chars", "media"):
+            if getattr(record, member) < 0:
+                raise invalid_params(f"{at}.{member}", "must be at least 0")
+        scan.recorded(record)
 
 
 def clear(record: dict[str, Any], found: Sequence[Found]) -> dict[str, Any]:

@@ -1,0 +1,530 @@
+"""Each provider's shapes, by table: what is cleared, what is kept, what is left alone."""
+
+import json
+from typing import Any
+
+import attrs
+import pytest
+
+from pinfold.cli import _HOSTS
+from pinfold.compaction import Evidence, Record, compact, plan
+from pinfold_protocol.compaction import (
+    CLEARED_TEXT,
+    CompactParams,
+    CompactResult,
+    CompactSettings,
+    ForceTrigger,
+    Format,
+    ResultsTrigger,
+)
+from pinfold_protocol.convert import unstructure
+from pinfold_protocol.errors import RpcError
+from pinfold_protocol.hosts import HOSTS
+from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
+
+LONG = "text " * 20
+PICTURE = "data:image/png;base64,AAAA"
+ONE = CompactSettings(keep_recent=1)
+
+
+def tag(path: str = "/mem/a.md", sha256: str = "1", **more: Any) -> RetentionTag:
+    return attrs.evolve(RetentionTag("project", False, True, path, sha256), **more)
+
+
+def managed(path: str) -> bool:
+    return path.startswith("/mem/")
+
+
+def use(call_id: str, name: str = "read_file", path: str = "/src/a.py") -> dict[str, Any]:
+    block = {"type": "tool_use", "id": call_id, "name": name, "input": {"file_path": path}}
+    return {"role": "assistant", "content": [block]}
+
+
+def said(call_id: str, content: Any = LONG, **more: Any) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": content, **more}
+    return {"role": "user", "content": [block]}
+
+
+def chat_call(call_id: str, name: str = "read_file", path: str = "/src/a.py") -> dict[str, Any]:
+    function = {"name": name, "arguments": json.dumps({"file_path": path})}
+    call = {"id": call_id, "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def chat_said(call_id: str, content: Any = LONG) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def item_call(call_id: str, **more: Any) -> dict[str, Any]:
+    arguments = json.dumps({"file_path": "/src/a.py"})
+    call = {"type": "function_call", "call_id": call_id, "name": "read_file"}
+    return call | {"arguments": arguments} | more
+
+
+def item_said(call_id: str, output: Any = LONG) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+LAST: dict[Format, list[Any]] = {
+    "anthropic": [use("last"), said("last")],
+    "openai": [chat_call("last"), chat_said("last")],
+}
+
+
+def run(
+    style: Format,
+    history: list[Any],
+    settings: CompactSettings = ONE,
+    evidence: Evidence | None = None,
+) -> CompactResult:
+    """Compact a history to which a recent result is added."""
+    params = CompactParams(style, history + LAST.get(style, []), ForceTrigger(), settings=settings)
+    return compact(params, evidence or Evidence(managed))
+
+
+WHOLE: dict[str, tuple[Format, list[Any], Any]] = {
+    "anthropic text": (
+        "anthropic",
+        [use("a"), said("a", cache_control={"type": "ephemeral"})],
+        said("a", CLEARED_TEXT, cache_control={"type": "ephemeral"}),
+    ),
+    "anthropic blocks with a cache marker": (
+        "anthropic",
+        [
+            use("a"),
+            said("a", [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]),
+        ],
+        said("a", [{"type": "text", "text": CLEARED_TEXT, "cache_control": {"type": "ephemeral"}}]),
+    ),
+    "anthropic text and a picture": (
+        "anthropic",
+        [use("a"), said("a", [{"type": "text", "text": "x"}, {"type": "image", "source": {}}])],
+        said("a", [{"type": "text", "text": CLEARED_TEXT}]),
+    ),
+    "anthropic nested media of another tool": (
+        "anthropic",
+        [
+            *(
+                use("z", "browse"),
+                said("z", [{"type": "image", "source": {"media_type": "image/png"}}]),
+            ),
+            *(use("b", "browse"), said("b", [{"type": "image", "source": {}}])),
+        ],
+        said("z", [{"type": "text", "text": "[Old inline media cleared: image/png]"}]),
+    ),
+    "openai chat": ("openai", [chat_call("a"), chat_said("a")], chat_said("a", CLEARED_TEXT)),
+    "openai chat parts": (
+        "openai",
+        [chat_call("a"), chat_said("a", [{"type": "text", "text": LONG}])],
+        chat_said("a", [{"type": "text", "text": CLEARED_TEXT}]),
+    ),
+    "openai legacy function": (
+        "openai",
+        [{"role": "function", "name": "read_file", "content": LONG}],
+        {"role": "function", "name": "read_file", "content": CLEARED_TEXT},
+    ),
+    "openai item": ("openai", [item_call("a"), item_said("a")], item_said("a", CLEARED_TEXT)),
+    "openai item with a list": (
+        "openai",
+        [item_call("a"), item_said("a", [{"type": "input_text", "text": LONG}])],
+        item_said("a", [{"type": "input_text", "text": CLEARED_TEXT}]),
+    ),
+    "openai item of an MCP server": (
+        "openai",
+        [item_call("a", namespace="mcp__pinfold", name="read_file"), item_said("a")],
+        item_said("a", CLEARED_TEXT),
+    ),
+    "openai custom tool": (
+        "openai",
+        [
+            {"type": "custom_tool_call", "call_id": "a", "name": "glob", "input": "*.py"},
+            {"type": "custom_tool_call_output", "call_id": "a", "output": LONG},
+        ],
+        {"type": "custom_tool_call_output", "call_id": "a", "output": CLEARED_TEXT},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_cleared_result_keeps_its_shape(name: str) -> None:
+    style, history, expected = WHOLE[name]
+    result = run(style, history)
+    place = 0 if len(history) == 1 else 1
+    assert result.history[place] == expected
+    assert [each.message for each in result.cleared] == [place]
+    assert result.report.left_alone == []
+
+
+MEDIA: dict[str, tuple[Format, Any, str]] = {
+    "anthropic image": (
+        "anthropic",
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A"}},
+        "image/png",
+    ),
+    "anthropic url": (
+        "anthropic",
+        {"type": "image", "source": {"type": "url"}},
+        "application/octet-stream",
+    ),
+    "anthropic document": (
+        "anthropic",
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf"}},
+        "application/pdf",
+    ),
+    "chat image": ("openai", {"type": "image_url", "image_url": {"url": PICTURE}}, "image/png"),
+    "chat audio": (
+        "openai",
+        {"type": "input_audio", "input_audio": {"format": "wav"}},
+        "audio/wav",
+    ),
+    "chat file": ("openai", {"type": "file", "file": {"file_id": "f"}}, "application/octet-stream"),
+    "item image": ("openai", {"type": "input_image", "image_url": PICTURE}, "image/png"),
+    "item file": ("openai", {"type": "input_file", "file_data": "data:text/a;x,"}, "text/a"),
+    "gemini file": ("gemini", {"file_data": {"mime_type": "a\r\n[b]/c"}}, "a b/c"),
+}
+
+
+@pytest.mark.parametrize("name", MEDIA)
+def test_media_in_a_message_gives_way_to_a_line_that_says_so(name: str) -> None:
+    style, block, mime = MEDIA[name]
+    member = "parts" if style == "gemini" else "content"
+    message = {"role": "user", member: [{"type": "text", "text": "look"}, block]}
+    params = CompactParams(style, [message, message], ForceTrigger(), settings=ONE)
+    result = compact(params)
+    new = result.history[0][member][1]
+    assert new["text"] == f"[Old inline media cleared: {mime}]"
+    assert new.get("type") == (
+        None
+        if style == "gemini"
+        else "input_text"
+        if "input_i" in str(block) or "input_f" in str(block)
+        else "text"
+    )
+    assert result.history[1] is message
+    assert [unstructure(each) for each in result.cleared] == [
+        {"message": 0, "part": 1, "kind": "media"}
+    ]
+
+
+def test_audio_beside_items_is_replaced_by_an_item() -> None:
+    audio = {"type": "input_audio", "input_audio": {"format": "mp3"}}
+    message = {"role": "user", "content": [{"type": "input_text", "text": "hear"}, audio]}
+    result = compact(CompactParams("openai", [message, message], ForceTrigger(), settings=ONE))
+    assert result.history[0]["content"][1]["type"] == "input_text"
+
+
+LEFT_ALONE: dict[str, tuple[Format, list[Any]]] = {
+    "a result without its call": ("anthropic", [said("nobody")]),
+    "a result before its call": ("anthropic", [said("a"), use("a")]),
+    "blocks of a kind that we do not know": (
+        "anthropic",
+        [use("a"), said("a", [{"type": "search_result", "content": []}])],
+    ),
+    "a message that is none": ("anthropic", [3]),
+    "a chat result without its call": ("openai", [chat_said("nobody")]),
+    "a chat result of numbers": ("openai", [chat_call("a"), chat_said("a", 3)]),
+    "a screenshot": (
+        "openai",
+        [
+            {
+                "type": "computer_call_output",
+                "call_id": "a",
+                "output": {"type": "computer_screenshot"},
+            }
+        ],
+    ),
+    "an item of nothing": ("openai", [{"content": "x"}]),
+    "a content that is none": ("gemini", ["x"]),
+    "parts that are none": ("gemini", [{"role": "user", "parts": {}}]),
+    "a response in the old role": (
+        "gemini",
+        [
+            {
+                "role": "function",
+                "parts": [{"functionResponse": {"name": "read_file", "response": {}}}],
+            }
+        ],
+    ),
+    "a response without a name": (
+        "gemini",
+        [{"role": "user", "parts": [{"functionResponse": {"id": "a"}}]}],
+    ),
+    "a result of another shape": (
+        "gemini",
+        [
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"name": "glob", "response": {"result": "x"}}}],
+            }
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_ALONE)
+def test_unknown_shapes_are_left_alone_and_reported(name: str) -> None:
+    style, history = LEFT_ALONE[name]
+    result = run(style, history, CompactSettings(keep_recent=1, clearable="*"))
+    assert result.history[: len(history)] == history
+    assert all(each.message >= len(history) for each in result.cleared)
+    assert any(each.message < len(history) for each in result.report.left_alone)
+
+
+def test_results_of_the_provider_itself_are_not_ours() -> None:
+    search = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"type": "x"}]}
+    call = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    history = [{"role": "assistant", "content": [call, search]}]
+    result = run("anthropic", history, CompactSettings(keep_recent=1, clearable="*"))
+    assert result.history[0] is history[0]
+    assert result.report.left_alone == []
+
+
+# What preserves
+
+
+def gemini_read(call_id: str | None, path: str | None = None, **said_more: Any) -> list[Any]:
+    response: dict[str, Any] = {"name": "read_file", "response": {"output": LONG, **said_more}}
+    call: dict[str, Any] = {"name": "read_file", "args": {"file_path": path}}
+    if call_id is not None:
+        response["id"] = call["id"] = call_id
+    return [
+        {"role": "model", "parts": [{"functionCall": call}]},
+        {"role": "user", "parts": [{"functionResponse": response}]},
+    ]
+
+
+META = {"_meta": {RETENTION_KEY: unstructure(tag())}}
+GEMINI_LAST = gemini_read("last", "/src/z")
+
+PRESERVED: dict[str, tuple[list[Any], Evidence, bool]] = {
+    "a tag by id": (gemini_read("a", "alias"), Evidence(tags={"a": tag()}), True),
+    "a tag by id, and the call is gone": (
+        gemini_read("a")[1:],
+        Evidence(tags={"a": tag()}),
+        True,
+    ),
+    "no tag": (gemini_read("a", "alias"), Evidence(), False),
+    "a tag that says no": (
+        gemini_read("a", "alias"),
+        Evidence(tags={"a": tag(preserve=False)}),
+        False,
+    ),
+    "a tag under another id": (gemini_read("a", "alias"), Evidence(tags={"b": tag()}), False),
+    "a tag in the result": (gemini_read(None, "x", **META), Evidence(), True),
+    "a tag in the result that nobody issued": (
+        gemini_read(None, "x", **META),
+        Evidence(genuine=lambda tag: False),
+        False,
+    ),
+    "a tag in the result that is none": (
+        gemini_read(None, "x", _meta={RETENTION_KEY: {"preserve": True}}),
+        Evidence(),
+        False,
+    ),
+    "a tag whose id also stands for an ordinary path": (
+        gemini_read("a", "alias") + gemini_read("a", "/src/x"),
+        Evidence(managed, tags={"a": tag()}),
+        False,
+    ),
+    "a tag whose id stands for its file twice": (
+        gemini_read("a", "/mem/a.md") + gemini_read("a", "/mem/b.md"),
+        Evidence(managed, tags={"a": tag()}),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRESERVED)
+def test_what_preserves(name: str) -> None:
+    history, evidence, kept = PRESERVED[name]
+    params = CompactParams("gemini", history + GEMINI_LAST, ForceTrigger(), settings=ONE)
+    result = compact(params, evidence)
+    places = [index for index, each in enumerate(history) if each["role"] == "user"]
+    cleared = {each.message for each in result.cleared}
+    assert all((place not in cleared) == kept for place in places)
+
+
+def test_a_tag_by_id_does_not_speak_for_another_tool_under_the_id() -> None:
+    grep = {"name": "grep_search", "id": "a", "response": {"output": LONG}}
+    history = [*gemini_read("a", "alias"), {"role": "user", "parts": [{"functionResponse": grep}]}]
+    params = CompactParams("gemini", history + GEMINI_LAST, ForceTrigger(), settings=ONE)
+    result = compact(params, Evidence(tags={"a": tag()}))
+    assert [each.message for each in result.cleared] == [2]
+
+
+def test_a_path_by_id_needs_the_id() -> None:
+    record = {"tool": "read_file", "path": "/mem/a.md", "chars": 99}
+    history = [record, record | {"callId": ""}, record | {"callId": "a"}, record | {"path": "/x"}]
+    result = compact(
+        CompactParams("records", history, ForceTrigger(), settings=ONE), Evidence(managed)
+    )
+    assert [each.message for each in result.cleared] == [0, 1]
+
+
+# Records
+
+
+def test_records_speak_for_themselves() -> None:
+    plain = {"tool": "grep_search", "chars": 500}
+    history = [
+        plain | {"preserved": True},
+        plain | {"tag": unstructure(tag())},
+        plain | {"error": True},
+        plain | {"cleared": True},
+        plain,
+        {"media": 1},
+        {"tool": "browse", "media": 2, "chars": 9},
+        *(plain, {"media": 1}, {"tool": "browse", "media": 2}),
+    ]
+    result = compact(CompactParams("records", history, ForceTrigger(), settings=ONE))
+    assert [unstructure(each) for each in result.cleared] == [
+        {"message": 4, "part": None, "kind": "tool"},
+        {"message": 5, "part": None, "kind": "media"},
+        {"message": 6, "part": None, "kind": "nested-media"},
+    ]
+    assert result.history[4] == plain | {"cleared": True, "media": 0}
+    assert result.history[6] == {"tool": "browse", "media": 0, "chars": 9}
+
+
+@pytest.mark.parametrize(
+    ("record", "member"),
+    [
+        ({"tool": 3}, "history[0].tool"),
+        ({"tol": "x"}, "history[0].tol"),
+        ({"chars": "9"}, "history[0].chars"),
+        ({"chars": -1}, "history[0].chars"),
+        ({"media": -1}, "history[0].media"),
+        (3, "history[0]"),
+        ({"tool": "x", "tag": {}}, "history[0].tag.scope"),
+    ],
+)
+def test_a_record_that_is_none_is_named(record: Any, member: str) -> None:
+    with pytest.raises(RpcError) as caught:
+        compact(CompactParams("records", [record], ForceTrigger()))
+    assert caught.value.data is not None
+    assert caught.value.data["path"] == member
+
+
+# Whose tools
+
+
+def test_clearable_and_reads_in_the_words_of_a_host() -> None:
+    history = [
+        *(use("a", "Read", "/mem/a.md"), said("a"), use("b", "Read"), said("b")),
+        *(use("c", "Bash"), said("c"), use("d", "Task"), said("d"), use("e", "Read"), said("e")),
+    ]
+    settings = attrs.evolve(HOSTS["claude-code"], keep_recent=1)
+    params = CompactParams("anthropic", history, ForceTrigger(), settings=settings)
+    result = compact(params, Evidence(managed))
+    assert [each.call_id for each in result.cleared] == ["b", "c"]
+    assert compact(attrs.evolve(params, settings=ONE), Evidence(managed)).cleared == []
+
+
+@pytest.mark.parametrize(
+    "name", ["mcp__pinfold__read_memory", "mcp__my_files__read_file", "READ_MEMORY"]
+)
+def test_ours_are_known_by_default_under_any_server(name: str) -> None:
+    ordinary = run("anthropic", [use("a", name), said("a")])
+    memory = run("anthropic", [use("a", name, "/mem/a.md"), said("a")])
+    assert [each.call_id for each in ordinary.cleared] == ["a"]
+    assert memory.cleared == []
+
+
+def test_all_tools_may_be_clearable() -> None:
+    history = [use("a", "whatever"), said("a")]
+    assert run("anthropic", history).cleared == []
+    assert run("anthropic", history, CompactSettings(keep_recent=1, clearable="*")).cleared != []
+
+
+def test_the_hosts_of_the_command_line_are_those_of_the_table() -> None:
+    assert tuple(HOSTS) == _HOSTS
+    assert HOSTS["opencode"].reads == {
+        "read": "filePath",
+        "pinfold_read_file": "file_path",
+        "pinfold_read_memory": "file_path",
+    }
+
+
+# Thresholds and gains
+
+
+def test_a_gain_may_be_demanded() -> None:
+    history = [use("a"), said("a", "x" * 100), use("b"), said("b", "y" * 100)]
+    for at_least, cleared in ((200, 2), (201, 0)):
+        settings = CompactSettings(keep_recent=1, clear_at_least_chars=at_least)
+        assert len(run("anthropic", history, settings).cleared) == cleared
+
+
+def test_a_gain_in_media_counts() -> None:
+    message = {"role": "user", "content": [{"type": "image", "source": {}}]}
+    for at_least, cleared in ((6400, 1), (6401, 0)):
+        settings = CompactSettings(keep_recent=1, clear_at_least_chars=at_least)
+        params = CompactParams("anthropic", [message] * 2, ForceTrigger(), settings=settings)
+        assert len(compact(params).cleared) == cleared
+
+
+def test_preserved_text_counts_neither_toward_the_trigger_nor_toward_the_mark() -> None:
+    records = [Record("tool", 1_000, preserved=True), *(Record("tool", 30) for _ in range(4))]
+    settings = CompactSettings(keep_recent=1, size_threshold_chars=100)
+    made = plan(records, ResultsTrigger(), settings)
+    assert made.cleared == (1, 2, 3)
+    assert made.meta is not None
+    assert (made.meta.chars_before, made.meta.chars_after) == (120, 30)
+    assert plan(records[:4], ResultsTrigger(), settings).meta is None
+    counting = attrs.evolve(settings, preserved_counts=True)
+    assert plan(records[:4], ResultsTrigger(), counting).cleared == (1, 2)
+
+
+def test_pending_counts_and_is_never_cleared() -> None:
+    history = [use("a"), said("a", "x" * 60), use("b"), said("b", "y" * 60), use("p")]
+    settings = CompactSettings(keep_recent=1, size_threshold_chars=150)
+    for pending, cleared in (
+        (None, []),
+        (said("p", "z" * 60), ["a"]),
+        ([said("p", "z" * 60)], ["a"]),
+    ):
+        params = CompactParams("anthropic", history, ResultsTrigger(pending), settings=settings)
+        result = compact(params)
+        assert [each.call_id for each in result.cleared] == cleared
+        assert len(result.history) == len(history)
+
+
+# Cases from the field, group 16
+
+
+def test_c217_calls_and_results_stay_pairs() -> None:
+    """Parallel calls, an interrupted call, and two earlier compactions."""
+    calls = [{"type": "tool_use", "id": f"p{i}", "name": "glob", "input": {}} for i in range(3)]
+    results = [{"type": "tool_result", "tool_use_id": f"p{i}", "content": LONG} for i in range(3)]
+    history = [
+        *({"role": "assistant", "content": calls}, {"role": "user", "content": results}),
+        *(use("old"), said("old", CLEARED_TEXT), use("older"), said("older", CLEARED_TEXT)),
+        *(use("interrupted"), {"role": "user", "content": "stop"}),
+    ]
+    result = run("anthropic", history)
+    ids = [each["tool_use_id"] for each in result.history[1]["content"]]
+    assert ids == ["p0", "p1", "p2"]
+    assert result.history[0] is history[0]
+    assert len(result.cleared) == 3
+    assert result.history[6:8] == history[6:8]
+
+
+def test_c224_an_old_copy_is_marked_by_its_digest() -> None:
+    history = gemini_read("a", "/mem/a.md") + gemini_read("b", "/mem/b.md")
+    evidence = Evidence(
+        managed,
+        tags={"a": tag(sha256="1"), "b": tag("/mem/b.md", "2")},
+        current={"/mem/a.md": "9", "/mem/b.md": "2"},
+    )
+    report = compact(CompactParams("gemini", history, ForceTrigger()), evidence).report
+    assert [unstructure(each) for each in report.superseded] == [
+        {"message": 1, "part": 0, "path": "/mem/a.md", "sha256": "1", "current": "9"}
+    ]
+    assert report.preserved == 2
+
+
+def test_c224_a_later_read_supersedes_an_earlier_one() -> None:
+    history = gemini_read("a", "/mem/a.md") + gemini_read("b", "/mem/a.md")
+    evidence = Evidence(managed, tags={"a": tag(sha256="1"), "b": tag(sha256="2")})
+    report = compact(CompactParams("gemini", history, ForceTrigger()), evidence).report
+    assert [(each.message, each.current) for each in report.superseded] == [(1, "2")]
