@@ -25,7 +25,15 @@ class Recorder:
     `report` gets what a person should know, each thing once: kinds of trouble, never contents.
     """
 
-    def __init__(self, log: Log, report: Callable[[str], None], *, room: int = ROOM) -> None:
+    def __init__(
+        self,
+        log: Log,
+        report: Callable[[str], None],
+        *,
+        room: int = ROOM,
+        retry: float = _RETRY,
+    ) -> None:
+        self._retry = retry
         self._log = log
         self._report = report
         self._room = room
@@ -94,7 +102,7 @@ class Recorder:
             self._idle = last or not (self._waiting or self._lost)
             self._changed.notify_all()
             if not whole:
-                self._changed.wait_for(lambda: self._closing, _RETRY)
+                self._changed.wait_for(lambda: self._closing, self._retry)
         return not last
 
     def _write(self, batch: list[Entry]) -> bool:
