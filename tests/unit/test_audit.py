@@ -82,6 +82,13 @@ def test_what_is_no_record_is_told_from_one(line: str) -> None:
     assert parse(line.encode("utf-8", "surrogateescape")) is None
 
 
+def test_a_line_with_the_longest_paths_is_bounded() -> None:
+    path = "/" + "😀" * 5000
+    decision = Decision("allow", "default", "", path=path, resolved_path=path)
+    line = line_of(Entry("😀" * 999, "😀" * 999, Trace(path, decision)))
+    assert len(line) <= LONGEST and str(json.loads(line)["path"]).endswith("😀…")
+
+
 def test_a_line_about_lost_ones_reads_back() -> None:
     record = parse(lost_line(7))
     assert record is not None and record.lost == 7
@@ -242,7 +249,8 @@ def test_nothing_is_told_of_a_path_that_is_none(tmp_path: Path) -> None:
 )
 def test_the_record_is_no_memory(tmp_path: Path, name: str, expected: str | None) -> None:
     plain = Embedded(tmp_path)
-    place = Recorded(tmp_path, f"{plain.memory}/audit.jsonl")
+    os.symlink(plain.memory, tmp_path / "elsewhere")
+    place = Recorded(tmp_path, f"{tmp_path}/elsewhere/audit.jsonl")
     os.symlink(".", f"{plain.memory}/link")
     session = place.open("dream")
     result = place.call(session, "write_file", file_path=f"{plain.memory}/{name}", content="x")
