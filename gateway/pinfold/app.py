@@ -12,14 +12,11 @@ import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from pinfold.audit.entry import Entry, Trace
-from pinfold.audit.log import Log
-from pinfold.audit.place import configured
-from pinfold.audit.recorder import CLOSE_SECONDS, Recorder
 from pinfold.backends.base import Backend
 from pinfold.backends.local import LocalBackend
 from pinfold.backends.locks import KeyedLocks
@@ -46,6 +43,7 @@ from pinfold_protocol.decision import Decision, ExplainParams
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
 from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
 from pinfold_protocol.session import (
+    AuditOptions,
     ConnectionOptions,
     Limits,
     MemoryDidChangeParams,
@@ -66,6 +64,9 @@ from pinfold_protocol.tools import (
     ToolsCallParams,
     WriteDetails,
 )
+
+if TYPE_CHECKING:
+    from pinfold.audit.recorder import Recorder
 
 _MOST_ARGUMENTS = 64
 _TRIES = 8
@@ -187,7 +188,6 @@ class Gateway:
         self._files = KeyedLocks()
         self._volumes = Volumes()
         self._defaults = MemoryOptions()
-        self._record: str | None = None
         self._recorder: Recorder | None = None
         self.on_memory_change: Callable[[MemoryDidChangeParams], None] = lambda params: None
         self.on_trouble: Callable[[str], None] = lambda message: None
@@ -196,7 +196,7 @@ class Gateway:
 
     def set_options(self, options: ConnectionOptions) -> None:
         """Defaults for the sessions of this connection. Raises RpcError (-32602)."""
-        place = None if options.audit is None else configured(options.audit, self._home)
+        recorder = None if options.audit is None else self._recorder_for(options.audit)
         if options.limits is not None:
             for field in attrs.fields(Limits):
                 value = getattr(options.limits, field.name)
@@ -206,14 +206,21 @@ class Gateway:
         if options.memory is not None:
             configured_roots(options.memory, self._surroundings("/"))
             self._defaults = options.memory
-        if place is not None:
-            self._record = place.path
-            self._recorder = Recorder(Log(place), self._trouble)
+        if recorder is not None:
+            self._recorder = recorder
+
+    def _recorder_for(self, options: AuditOptions) -> "Recorder":
+        """Nothing is opened yet. Raises RpcError (-32602)."""
+        from pinfold.audit.log import Log
+        from pinfold.audit.place import configured
+        from pinfold.audit.recorder import Recorder
+
+        return Recorder(Log(configured(options, self._home)), self._trouble)
 
     def _trouble(self, message: str) -> None:
         self.on_trouble(message)
 
-    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+    def close(self, seconds: float = 1.0) -> None:
         """The end: what is to be recorded is written, as far as that takes no longer."""
         if self._recorder is not None:
             self._recorder.close(seconds)
@@ -452,9 +459,9 @@ class Gateway:
 
     def _real_record(self) -> str | None:
         """Where the record really is now."""
-        if self._record is None:
+        if self._recorder is None:
             return None
-        directory, base = os.path.split(self._record)
+        directory, base = os.path.split(self._recorder.path)
         return os.path.join(os.path.realpath(directory), base)
 
     def _read(self, request: _Request) -> _Answer:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from pinfold.audit.entry import Record, parse
+from pinfold.audit.line import Record, parse
 from pinfold.audit.reader import Trail
 from pinfold.terminal import console, plain
 from pinfold_protocol.errors import short

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinfold.app import Cancelled, Ticket
-from pinfold.audit.entry import LONGEST, Entry, Trace, line_of, lost_line, parse
+from pinfold.audit.entry import Entry, Trace
+from pinfold.audit.line import LONGEST, line_of, lost_line, parse
 from pinfold_protocol.decision import Decision
 from pinfold_protocol.errors import RpcError
 from pinfold_protocol.session import AuditOptions, ConnectionOptions

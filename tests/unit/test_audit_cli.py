@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.audit.entry import Entry, Trace, line_of, lost_line
+from pinfold.audit.entry import Entry, Trace
+from pinfold.audit.line import line_of, lost_line
 from pinfold.audit.log import Log, Place
 from pinfold_protocol.decision import Decision
 from support import DEADLINE, clean_env, write

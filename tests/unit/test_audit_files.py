@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from pinfold.audit import log as log_module
-from pinfold.audit.entry import Entry, Trace, lost_line
+from pinfold.audit.entry import Entry, Trace
+from pinfold.audit.line import lost_line
 from pinfold.audit.log import Log, Place
 from pinfold.audit.reader import Trail
 from pinfold.audit.recorder import Recorder

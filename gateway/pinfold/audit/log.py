@@ -52,6 +52,11 @@ class Log:
         self.vanished = False
         """Whether somebody removed the file while it was open."""
 
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return self._place.path
+
     def append(self, lines: list[bytes]) -> int:
         """Append lines, each by one write; how many of them are there now, in order.
 

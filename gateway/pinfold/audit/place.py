@@ -2,7 +2,7 @@
 
 import os
 
-from pinfold.audit.entry import LONGEST
+from pinfold.audit.line import LONGEST
 from pinfold.audit.log import Place
 from pinfold_protocol.errors import invalid_params
 from pinfold_protocol.session import AuditOptions

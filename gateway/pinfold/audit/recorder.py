@@ -8,7 +8,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from pinfold.audit.entry import Entry, line_of, lost_line
+from pinfold.audit.entry import Entry
+from pinfold.audit.line import line_of, lost_line
 from pinfold.audit.log import Log
 
 ROOM = 4096
@@ -16,6 +17,8 @@ ROOM = 4096
 _BATCH = 256
 _RETRY = 2.0
 """Seconds until a file that could not be written is tried again."""
+_GATHER = 0.05
+"""Seconds to gather entries for: a thread that woke up for each would slow the calls down."""
 CLOSE_SECONDS = 1.0
 
 
@@ -43,7 +46,13 @@ class Recorder:
         self._lost = 0
         self._idle = True
         self._closing = False
+        self._hurried = 0
         self._thread: threading.Thread | None = None
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return self._log.path
 
     def record(self, entry: Entry) -> None:
         """Hand an entry over; it counts as lost where there is no room for it."""
@@ -52,16 +61,22 @@ class Recorder:
                 self._lost += 1
                 return
             self._waiting.append(entry)
-            self._idle = False
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="record", daemon=True)
                 self._thread.start()
-            self._changed.notify_all()
+            if self._idle:
+                self._idle = False
+                self._changed.notify_all()
 
     def flush(self, seconds: float) -> bool:
         """Wait until all is written, at most so long. Whether it is."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._idle, seconds)
+            self._hurried += 1
+            self._changed.notify_all()
+            try:
+                return self._changed.wait_for(lambda: self._idle, seconds)
+            finally:
+                self._hurried -= 1
 
     def close(self, seconds: float = CLOSE_SECONDS) -> bool:
         """The end: what waits is written, tried once more where there was trouble. Whether all
@@ -91,6 +106,7 @@ class Recorder:
         """Wait for entries and write them. False at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._lost or self._closing)
+            self._changed.wait_for(lambda: self._hurried or self._closing, _GATHER)
             last = self._closing
             batch, lost = list(self._waiting), self._lost
             self._waiting.clear()
