@@ -7,14 +7,16 @@ Everything here may block, and is safe to call from several threads.
 
 import os
 import secrets
+import stat
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
+from pinfold.audit.entry import Entry, Trace
 from pinfold.backends.base import Backend
 from pinfold.backends.local import LocalBackend
 from pinfold.backends.locks import KeyedLocks
@@ -43,6 +45,7 @@ from pinfold_protocol.decision import Decision, ExplainParams
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
 from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
 from pinfold_protocol.session import (
+    AuditOptions,
     ConnectionOptions,
     Limits,
     MemoryDidChangeParams,
@@ -65,6 +68,7 @@ from pinfold_protocol.tools import (
 )
 
 if TYPE_CHECKING:
+    from pinfold.audit.recorder import Recorder
     from pinfold.compaction import Evidence
 
 _MOST_ARGUMENTS = 64
@@ -161,6 +165,7 @@ class _Request:
     arguments: Any
     path: str
     ticket: Ticket
+    trace: Trace
     cached: bool = False
 
     @property
@@ -188,12 +193,15 @@ class Gateway:
         self._defaults = MemoryOptions()
         self._digests: dict[str, str] = {}
         self._digests_lock = threading.Lock()
+        self._recorder: Recorder | None = None
         self.on_memory_change: Callable[[MemoryDidChangeParams], None] = lambda params: None
+        self.on_trouble: Callable[[str], None] = lambda message: None
         self.limits = Limits()
         self.sessions = Sessions()
 
     def set_options(self, options: ConnectionOptions) -> None:
         """Defaults for the sessions of this connection. Raises RpcError (-32602)."""
+        recorder = None if options.audit is None else self._recorder_for(options.audit)
         if options.limits is not None:
             for field in attrs.fields(Limits):
                 value = getattr(options.limits, field.name)
@@ -203,6 +211,24 @@ class Gateway:
         if options.memory is not None:
             configured_roots(options.memory, self._surroundings("/"))
             self._defaults = options.memory
+        if recorder is not None:
+            self._recorder = recorder
+
+    def _recorder_for(self, options: AuditOptions) -> "Recorder":
+        """Nothing is opened yet. Raises RpcError (-32602)."""
+        from pinfold.audit.log import Log
+        from pinfold.audit.place import configured
+        from pinfold.audit.recorder import Recorder
+
+        return Recorder(Log(configured(options, self._home)), self._trouble)
+
+    def _trouble(self, message: str) -> None:
+        self.on_trouble(message)
+
+    def close(self, seconds: float = 1.0) -> None:
+        """The end: what is to be recorded is written, as far as that takes no longer."""
+        if self._recorder is not None:
+            self._recorder.close(seconds)
 
     # Sessions
 
@@ -293,18 +319,64 @@ class Gateway:
         tool = TOOLS.get(params.name)
         if tool is None:
             raise invalid_params("name", f"there is no tool called {short(params.name)!r}")
-        try:
-            arguments = _arguments(tool, params.arguments)
-            path = expand(arguments.file_path, session.project_root, self._home)
-            request = _Request(session, tool, arguments, path, ticket or Ticket(), cached)
-            answer = self._read(request) if tool.action == "read" else self._change(request)
-        except ToolError as error:
-            answer = _Answer(None, error=error)
+        with self._recording(session, tool.name) as trace:
+            answer = self._answer(session, tool, params, ticket or Ticket(), trace, cached)
+            _note(trace, answer)
         session.count(denied=answer.denied)
         self._notify(session, answer)
         self._remember_digest(answer)
         session.remember(params.call_id, answer.tag)
         return _result(answer)
+
+    def _answer(
+        self,
+        session: Session,
+        tool: ToolType,
+        params: ToolsCallParams,
+        ticket: Ticket,
+        trace: Trace,
+        cached: bool,
+    ) -> _Answer:
+        try:
+            trace.path = self._named_path(session, params.arguments)
+            arguments = _arguments(tool, params.arguments)
+            path = expand(arguments.file_path, session.project_root, self._home)
+            request = _Request(session, tool, arguments, path, ticket, trace, cached)
+            return self._read(request) if tool.action == "read" else self._change(request)
+        except ToolError as error:
+            return _Answer(None, error=error)
+
+    @contextmanager
+    def _recording(self, session: Session, name: str) -> Iterator[Trace]:
+        """Record what becomes of a call, exactly once; nothing where it has not begun."""
+        trace = Trace()
+        try:
+            yield trace
+        except (WouldBlock, RpcError):
+            raise
+        except Cancelled:
+            trace.outcome = "cancelled"
+            self._keep(session, name, trace)
+            raise
+        except Exception as error:
+            trace.outcome = f"failed:{error.kind if isinstance(error, ToolError) else 'internal'}"
+            self._keep(session, name, trace)
+            raise
+        self._keep(session, name, trace)
+
+    def _keep(self, session: Session, name: str, trace: Trace) -> None:
+        if self._recorder is not None:
+            self._recorder.record(Entry(session.session_id, name, trace))
+
+    def _named_path(self, session: Session, arguments: dict[str, Any]) -> str | None:
+        """The path that a call names, for the record; None where no path can be made of it."""
+        try:
+            raw = arguments.get("file_path")
+            if self._recorder is None or not isinstance(raw, str):
+                return None
+            return expand(raw, session.project_root, self._home)
+        except ToolError:
+            return None
 
     def _notify(self, session: Session, answer: _Answer) -> None:
         """Tell of a change below a root, so that a client can refresh a stale index."""
@@ -395,10 +467,13 @@ class Gateway:
         session = session or self.sessions.get(params.session_id)
         call = as_call(params.name)
         path = self._explained_path(session, params)
-        if path is None:
-            return decide(call, None, session.effective)
-        with self._decided(session, call, path) as decided:
-            return decided.decision
+        with self._recording(session, params.name) as trace:
+            trace.outcome = "explained"
+            if path is None:
+                trace.decision = decide(call, None, session.effective)
+                return trace.decision
+            with self._decided(session, call, path, trace=trace) as decided:
+                return decided.decision
 
     def _explained_path(self, session: Session, params: ExplainParams) -> str | None:
         if tool := TOOLS.get(params.name):
@@ -419,7 +494,13 @@ class Gateway:
 
     @contextmanager
     def _decided(
-        self, session: Session, call: Call, path: str, *, cached: bool = False
+        self,
+        session: Session,
+        call: Call,
+        path: str,
+        *,
+        trace: Trace | None = None,
+        cached: bool = False,
     ) -> Iterator[_Decided]:
         """Open a path, look at the roots, decide. The one place where that happens."""
         effective = session.effective
@@ -435,14 +516,35 @@ class Gateway:
                 facts = Facts(opened.as_target(), look.whole() if changing else look.names_only())
                 if changing:
                     facts = look.add_links_and_aliases(facts, opened)
+                    facts = attrs.evolve(facts, record=self._real_record())
             except OSError as error:  # what cannot be looked at is not changed
                 reraise(error, str(error.filename or path))
-            yield _Decided(opened, facts, decide(call, facts, effective), look)
+            decision = decide(call, facts, effective)
+            if trace is not None:
+                trace.decision = decision
+                trace.links = _links(opened)
+            yield _Decided(opened, facts, decision, look)
+
+    def _deciding(self, request: _Request) -> AbstractContextManager[_Decided]:
+        return self._decided(
+            request.session,
+            request.call,
+            request.path,
+            trace=request.trace,
+            cached=request.cached,
+        )
+
+    def _real_record(self) -> str | None:
+        """Where the record really is now."""
+        if self._recorder is None:
+            return None
+        directory, base = os.path.split(self._recorder.path)
+        return os.path.join(os.path.realpath(directory), base)
 
     def _read(self, request: _Request) -> _Answer:
         session = request.session
         decided_under = session.effective
-        with self._decided(session, request.call, request.path, cached=request.cached) as decided:
+        with self._deciding(request) as decided:
             decision = decided.decision
             if decision.decision != "allow":
                 return _denied(decision)
@@ -480,20 +582,20 @@ class Gateway:
         message = (
             f"{request.path}: something else keeps changing it. Nothing was changed; try again."
         )
-        with self._decided(request.session, request.call, request.path) as last:
+        with self._deciding(request) as last:
             if last.decision.decision != "allow":
                 return _denied(last.decision)
             return _Answer(last.decision, error=ToolError("changed-underfoot", message))
 
     def _change_once(self, request: _Request) -> _Answer:
-        with self._decided(request.session, request.call, request.path) as first:
+        with self._deciding(request) as first:
             self._seam("opened")
             if first.decision.decision != "allow":
                 return _denied(first.decision)
             with self._files.hold(first.opened.key) as waited:
                 if not waited:
                     return self._perform(request, first)
-                with self._decided(request.session, request.call, request.path) as again:
+                with self._deciding(request) as again:
                     if again.decision.decision != "allow":
                         return _denied(again.decision)
                     if again.opened.key != first.opened.key:
@@ -533,7 +635,7 @@ class Gateway:
         with (
             session.gate.passing(),
             request.ticket.publishing(),
-            self._decided(session, request.call, request.path) as again,
+            self._deciding(request) as again,
         ):
             opened.require_same(again.opened)
             if again.decision.decision != "allow":
@@ -578,6 +680,26 @@ def _session_id(given: str | None) -> str:
     if given == "":
         raise invalid_params("sessionId", "must not be empty")
     return given or f"session-{secrets.token_hex(8)}"
+
+
+def _links(opened: Opened) -> int | None:
+    """How many names a file has; None for anything else."""
+    status = opened.status
+    return status.st_nlink if status is not None and stat.S_ISREG(status.st_mode) else None
+
+
+def _note(trace: Trace, answer: _Answer) -> None:
+    """Take over for the record what became of a call."""
+    trace.decision = answer.decision
+    if answer.error is not None:
+        trace.outcome = "denied" if answer.denied else f"failed:{answer.error.kind}"
+        return
+    assert answer.outcome is not None
+    details = answer.outcome.details
+    trace.before, trace.after = answer.outcome.before, details.sha256
+    if isinstance(details, WriteDetails) and not answer.published:
+        trace.outcome = "dry-run" if details.changed else "unchanged"
+        trace.after = trace.before
 
 
 def _text_argument(arguments: dict[str, Any], name: str, default: str | None) -> str:

@@ -1,4 +1,4 @@
-"""One command, `pinfold`: serve, explain, roots, compact, demo.
+"""One command, `pinfold`: serve, explain, roots, compact, audit, demo.
 
 `serve` is spawned all the time, so nothing is imported before it is known to be needed.
 """
@@ -71,6 +71,15 @@ def _parser() -> "argparse.ArgumentParser":
     )
     _compact_options(compact)
     compact.set_defaults(command=_compact)
+    audit = commands.add_parser("audit", help="show the record of what was decided")
+    audit.add_argument(
+        "file", nargs="?", metavar="FILE", help="the record (default: where the gateway puts it)"
+    )
+    audit.add_argument("--denied", action="store_true", help="only what was denied")
+    audit.add_argument("--session", metavar="S", help="only one session")
+    audit.add_argument("--follow", action="store_true", help="go on with what is added")
+    audit.add_argument("--json", action="store_true", help="print JSON, one record a line")
+    audit.set_defaults(command=_audit)
 
     demo = commands.add_parser("demo", help="see it work, in a temporary directory")
     demo.set_defaults(command=_demo)
@@ -338,6 +347,15 @@ def _draw_roots(roots: "list[Root]", protected: bool) -> None:
         if root.pinned:
             table.add_row("", Text("read-only in this session" if protected else "writable", "dim"))
         out.print(table)
+
+
+def _audit(options: "argparse.Namespace") -> int:
+    from pinfold.audit.place import default_path
+    from pinfold.records import Wanted, show
+
+    wanted = Wanted(options.denied, options.session)
+    path = options.file or default_path()
+    return show(path, wanted, follow=options.follow, as_json=options.json)
 
 
 def _demo(options: "argparse.Namespace") -> int:

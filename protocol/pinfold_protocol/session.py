@@ -79,13 +79,27 @@ class Limits:
 
 
 @attrs.frozen
+class AuditOptions:
+    """The record: one line for each decision, in a file of at most `max_bytes` (bytes) that is
+    rotated, `keep` older ones being kept.
+
+    `path` is absolute or begins with `~/`; without it, the user's directory for such things.
+    """
+
+    path: str | None = None
+    max_bytes: int = 10 * 1024 * 1024
+    keep: int = 3
+
+
+@attrs.frozen
 class ConnectionOptions:
-    """`initializationOptions.pinfold`. `rules`, `audit` and `upstreams` are not supported yet."""
+    """`initializationOptions.pinfold`. `rules` and `upstreams` are not supported yet. Without
+    `audit` nothing is recorded."""
 
     memory: MemoryOptions | None = None
     limits: Limits | None = None
     rules: Any = attrs.field(default=None, metadata={"unsupported": True})
-    audit: Any = attrs.field(default=None, metadata={"unsupported": True})
+    audit: AuditOptions | None = None
     upstreams: Any = attrs.field(default=None, metadata={"unsupported": True})
 
 

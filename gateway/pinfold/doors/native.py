@@ -15,6 +15,7 @@ from pinfold import __version__
 from pinfold.doors.codec import serialize
 from pinfold.doors.order import Lane, Turn, heed, resolve
 from pinfold.doors.rpc import Request, Rpc
+from pinfold.doors.stdio import log
 from pinfold.doors.wire import CONGESTED, Wire
 from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
 
@@ -91,6 +92,7 @@ class Native:
 
             self._gateway = Gateway()
             self._gateway.on_memory_change = self._memory_changed
+            self._gateway.on_trouble = log
         return self._gateway
 
     def _memory_changed(self, params: "MemoryDidChangeParams") -> None:
@@ -399,6 +401,11 @@ class Native:
             self._loop.call_soon(self._admit)
 
     # The end
+
+    def close(self) -> None:
+        """What is to be recorded is written, as far as that takes no longer than a second."""
+        if self._gateway is not None:
+            self._gateway.close()
 
     async def settle(self) -> None:
         """Let running changes finish, end everything else."""

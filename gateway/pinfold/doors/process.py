@@ -43,6 +43,7 @@ class Process:
         except TimeoutError:  # a file system that does not answer: what is whole stays whole
             pass
         await self._wire.flush(_FLUSH_SECONDS)
+        self._native.close()
         self._wire.restore()
         return self._signalled or status
 

@@ -1,5 +1,6 @@
 """Is it confined, is it managed? Containment that allows is exact, and on real paths only."""
 
+import re
 from collections.abc import Iterable
 
 from pinfold.policy import names
@@ -34,3 +35,16 @@ def included(real: str | None, roots: Iterable[RootFacts]) -> tuple[str, ...] | 
 def in_repository(inside: tuple[str, ...]) -> bool:
     """Whether a name on the way may mean a git directory."""
     return any(names.same(name, each) for name in inside for each in _REPOSITORY)
+
+
+def in_record(real: str | None, record: str | None) -> bool:
+    """Whether a path may mean the gateway's record, an older file of it, or something below that
+    name, which would be in the way of the next one."""
+    if real is None or record is None:
+        return False
+    directory, _, base = record.rpartition("/")
+    inside = names.below(real, directory or "/")
+    if not inside:
+        return False
+    name = re.sub(r"\.[0-9]+$", "", inside[0].rstrip(". "))
+    return names.same(inside[0], base) or names.same(name, base)

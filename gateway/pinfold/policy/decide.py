@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pinfold.policy.confinement import in_repository, included, managed
+from pinfold.policy.confinement import in_record, in_repository, included, managed
 from pinfold.policy.facts import Call, Effective, Facts
 from pinfold.policy.pinned import find_pinned
 from pinfold_protocol.decision import Decision, Match, Rule, Source
@@ -78,6 +78,8 @@ def _confinement(call: Call, facts: Facts | None, effective: Effective) -> Decis
         reason = f"This session may {verb} files only inside {_roots(facts)}{_because(facts)}."
     elif call.action == "change" and in_repository(inside):
         reason = "A git directory inside a memory root is no memory."
+    elif call.action == "change" and in_record(facts.target.real, facts.record):
+        reason = "The gateway's own record is no memory."
     else:
         return None
     source = _source(effective, member)

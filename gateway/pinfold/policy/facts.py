@@ -88,12 +88,14 @@ class Alias:
 @attrs.frozen
 class Facts:
     """Everything known about one call's target. `hard_link`: the root below whose reserved
-    directory the same file stands (or may stand, where that could not be listed)."""
+    directory the same file stands (or may stand, where that could not be listed). `record`: the
+    real path of the gateway's own record, where one is kept."""
 
     target: Target
     roots: tuple[RootFacts, ...]
     hard_link: RootKind | None = None
     aliases: tuple[Alias, ...] = ()
+    record: str | None = None
 
 
 @attrs.frozen

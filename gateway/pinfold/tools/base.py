@@ -18,12 +18,14 @@ from pinfold_protocol.tools import Annotations, Content, ImageDetails, ReadDetai
 class Outcome:
     """What a tool did: what the model reads, and the details for the host.
 
-    `complete`: a read showed the whole file.
+    `complete`: a read showed the whole file. `before`: SHA-256 of the file before a change, for
+    the record.
     """
 
     content: tuple[Content, ...]
     details: ReadDetails | ImageDetails | WriteDetails
     complete: bool = False
+    before: str | None = None
 
 
 @attrs.frozen

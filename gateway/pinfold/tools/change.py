@@ -20,13 +20,14 @@ class Old:
     """What is there before a change; `decoded` is None where nothing is.
 
     `encoding`: named in this call, or earlier for this file. `stale`: it has changed since the
-    session saw it last.
+    session saw it last. `sha256`: of what is there.
     """
 
     decoded: Decoded | None
     encoding: str | None
     stale: bool = False
     other_links: int = 0
+    sha256: str | None = None
 
     @property
     def text(self) -> str:
@@ -59,7 +60,7 @@ def read_old(
         raise ToolError("not-read", message)
     changed = seen is not None and seen != digest and expected_sha256 is None
     stale = changed and place.staleness != "off"
-    return Old(decode(data, encoding), encoding, stale, opened.status.st_nlink - 1)
+    return Old(decode(data, encoding), encoding, stale, opened.status.st_nlink - 1, digest)
 
 
 def require_fresh(path: CheckedPath, old: Old) -> None:

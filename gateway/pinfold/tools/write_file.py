@@ -41,7 +41,8 @@ def _run(arguments: WriteFileArguments, path: CheckedPath, place: Workplace) -> 
     if old.decoded is not None and new.data != old.decoded.data:
         require_fresh(path, old)
     details = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=True)
-    return Outcome(summary(details, old, arguments.dry_run), WriteDetails(**details))
+    done = WriteDetails(**details)
+    return Outcome(summary(details, old, arguments.dry_run), done, before=old.sha256)
 
 
 WRITE_FILE = ToolType(

@@ -1,0 +1,33 @@
+"""What is recorded of a call. Imported with every gateway, so nothing else is here."""
+
+import time
+
+import attrs
+
+from pinfold_protocol.decision import Decision
+
+
+@attrs.define
+class Trace:
+    """What comes to be known of a call while it runs: filled in on the way, recorded at its end.
+
+    `path`: what the call names, where a path could be made of it. `links`: how many names the
+    target has, where it is a file. `before` and `after`: SHA-256 of its bytes (hex).
+    """
+
+    path: str | None = None
+    decision: Decision | None = None
+    links: int | None = None
+    outcome: str = "done"
+    before: str | None = None
+    after: str | None = None
+
+
+@attrs.frozen
+class Entry:
+    """One call that is over, or one explained decision. `time` is seconds since 1970."""
+
+    session: str
+    tool: str
+    trace: Trace
+    time: float = attrs.field(factory=time.time)
