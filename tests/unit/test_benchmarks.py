@@ -1,0 +1,30 @@
+"""The benchmarks run: what they say is for people, and is not asserted here."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import clean_env
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SMALL = {
+    "startup_and_reads.py": ["--rounds", "1", "--calls", "3"],
+    "compaction.py": ["--rounds", "1", "--chars", "8"],
+}
+
+
+def test_each_benchmark_is_run_here() -> None:
+    scripts = {path.name for path in BENCHMARKS.glob("*.py")} - {"bare_loop.py"}
+    assert scripts == set(SMALL)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", SMALL)
+def test_a_benchmark_runs(name: str) -> None:
+    command = [sys.executable, str(BENCHMARKS / name), *SMALL[name]]
+    done = subprocess.run(command, env=clean_env(), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) > 3
