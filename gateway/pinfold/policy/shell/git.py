@@ -1,7 +1,7 @@
 """git: which of its commands only read, and which repositories let them.
 
-A repository's configuration, and its hooks, name programs that git runs by itself. So git passes only
-where the repository has been found and looked at (`memory/repositories.py`), and what it has set
+A repository's configuration, and its hooks, name programs that git runs by itself. So git passes
+only where the repository has been found and looked at (`memory/repositories.py`), and what it sets
 is in a short list. Where there is none, git has nothing to run.
 """
 

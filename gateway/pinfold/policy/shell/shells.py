@@ -3,7 +3,7 @@
 import re
 
 from pinfold.policy.shell.options import Words
-from pinfold.policy.shell.words import Refused, refuse
+from pinfold.policy.shell.words import Refused, Word, refuse
 
 _POSIX = frozenset(("sh", "/bin/sh", "/usr/bin/sh"))
 SHELLS = _POSIX | {"bash", "/bin/bash", "/usr/bin/bash"}
@@ -51,7 +51,7 @@ def inner_command(words: Words) -> tuple[str, bool]:
     return rest[0].value, shell.value in _POSIX
 
 
-def _skip_name(option: str, rest: list) -> None:  # type: ignore[type-arg]
+def _skip_name(option: str, rest: list[Word]) -> None:
     """The name behind `-o`; one that is switched off may be any."""
     if not rest or not rest[0].fixed or (option == "-o" and rest[0].value not in _NAMES):
         part = f"{option} {rest[0].raw}" if rest else option
