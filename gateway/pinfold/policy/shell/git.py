@@ -89,6 +89,15 @@ def _log(name: str, words: Words) -> None:
             raise refuse(f"{name} {word.raw}", "may write what it merges again")
 
 
+_REFRESHES = Options(long=("dirty", "broken"))
+
+
+def _describe(name: str, words: Words) -> None:
+    """To tell whether the work tree is dirty it writes the index, whatever locks it may take."""
+    _READS.require_none(name, words)
+    _REFRESHES.require_none(name, words)
+
+
 _BRANCH = re.compile(
     r"-[arvqi]+|--(?:all|remotes|verbose|show-current|no-color|no-column|no-abbrev|ignore-case|"
     r"no-contains|contains|merged|no-merged|points-at|color(?:=.*)?|column(?:=.*)?|abbrev=[0-9]+|"
@@ -123,7 +132,7 @@ _COMMANDS: dict[str, Check] = {
     "blame": _log,
     "branch": _branch,
     "cat-file": _reads,
-    "describe": _reads,
+    "describe": _describe,
     "diff": _log,
     "grep": _grep,
     "log": _log,
