@@ -54,9 +54,10 @@ def _printf(name: str, words: Words) -> None:
             raise refuse(f"{name} {word.raw}", "assigns a variable")
 
 
-_DATE_LETTERS = re.compile(r"-[uRI]*(?:I(?:date|hours|minutes|seconds|ns))?")
-_DATE_LONG = re.compile(
-    r"--(?:utc|universal|debug|rfc-email|help|version|iso-8601(?:=.*)?|(?:rfc-3339|date|reference)=.*)",
+_DATE_VALUE = re.compile(r"-[uR]*[dr]|--date|--reference")
+_DATE_KNOWN = re.compile(
+    r"-[uR]*(?:I(?:date|hours|minutes|seconds|ns)?|[dr].+)?|--(?:utc|universal|debug|rfc-email|help|"
+    r"version|iso-8601(?:=.*)?|(?:rfc-3339|date|reference)=.*)",
     re.DOTALL,
 )
 
@@ -67,11 +68,9 @@ def _date(name: str, words: Words) -> None:
     rest = list(words)
     while rest:
         word = rest.pop(0)
-        if word.value in ("-d", "-r", "--date", "--reference"):
+        if _DATE_VALUE.fullmatch(word.value):
             del rest[:1]
-            continue
-        known = _DATE_LETTERS.fullmatch(word.value) or _DATE_LONG.fullmatch(word.value)
-        if not (known or word.value.startswith(("+", "-d"))):
+        elif not (_DATE_KNOWN.fullmatch(word.value) or word.value.startswith("+")):
             raise refuse(f"{name} {word.raw}", "may set the clock")
 
 

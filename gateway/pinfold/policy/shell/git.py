@@ -64,7 +64,7 @@ def repository_problem(repository: Repository) -> str | None:
 _READS = Options(
     long=(
         *("output", "ext-diff", "textconv", "filters", "show-signature", "open-files-in-pager"),
-        *("remerge-diff", "recurse-submodules", "help", "exec-path", "upload-pack"),
+        *("remerge-diff", "recurse-submodules", "submodule", "help", "exec-path", "upload-pack"),
     ),
     exact=frozenset(("text",)),
 )

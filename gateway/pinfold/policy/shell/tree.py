@@ -13,7 +13,7 @@ from pinfold.policy.shell.tokens import Run, Tokens
 from pinfold.policy.shell.words import Refused
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Language, Node
 
 Kind = Literal["sequence", "and", "or", "pipeline", "group", "subshell", "negated"]
 
@@ -42,17 +42,24 @@ _DEEPEST = 250
 
 
 @cache
-def _parser() -> "Parser":
-    """Made when the first command is read: not every session has a shell."""
+def _language() -> "Language":
+    """Loaded when the first command is read: not every session has a shell."""
     import tree_sitter_bash
-    from tree_sitter import Language, Parser
+    from tree_sitter import Language
 
-    return Parser(Language(tree_sitter_bash.language()))
+    return Language(tree_sitter_bash.language())
+
+
+def _parse(text: str) -> "Node":
+    """By a parser of its own, since calls run on several threads."""
+    from tree_sitter import Parser
+
+    return Parser(_language()).parse(text.encode()).root_node
 
 
 def statement(tokens: Tokens) -> Statement:
     """The tree of what was tokenized. Raises Refused."""
-    root = _parser().parse(tokens.text.encode()).root_node
+    root = _parse(tokens.text)
     if root.has_error or root.type != "program":
         raise Refused("It is not a command that the shell's grammar knows")
     walk = _Walk(tokens)
