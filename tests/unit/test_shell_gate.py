@@ -320,6 +320,7 @@ sed -ni p f
 sed p f -i
 sed -e p -e 'w x' f
 sed 's/[/]/w x/' f
+sed 's/[/]/;s/g;w o/x/' f
 sed 's/a/b' f
 sed -e 's/a/\' -e 'w x/' f
 sed 'a\' f
@@ -539,6 +540,8 @@ def test_where_git_runs() -> None:
     assert places("(cd a && git log); git log") == {(), ("a",)}
     assert places("cd a && cd ../b && git log | head") == {("a", "../b")}
     assert places("cd a || git log") == {()}
+    assert places("cd a && true || git log") == {(), ("a",)}
+    assert places("cd a || cd b; git log") == {(), ("a",), ("b",)}
     assert places("cd /a && git log; cd b") == {("/a",)}
     assert places("bash -c 'cd a && git log'") == {("a",)}
     assert places("git diff; cd $x") == {()}
