@@ -32,6 +32,7 @@ cat f 2> /dev/null | head -5
 test -d "$x"
 test "$a" = b || ls
 test ! -e f
+[ $? -eq 0 ] && [ $# -gt $((1 + 1)) ]
 [ -n "$x" ] && echo yes
 test -v x
 test -v a[0]
@@ -81,6 +82,7 @@ awk -F: '{print $1}' f
 awk -F '|' '$3 > 5 {print $1}' f
 awk 'NR==1 || NR==3 {print; next}' f
 awk '/a|b/ {n++} END {print n}' f
+awk '{print $1 " > " $2 " | "}' f
 find . -type f -size +1k -not -name '*.md'
 find ~/notes -maxdepth 1
 rg -n 'a|b' -g '*.md' dir
@@ -117,6 +119,7 @@ git branch -a
 git branch --list 'x*'
 git branch --contains HEAD
 git branch --show-current
+git branch -vv --sort -committerdate --format '%(refname)'
 git remote -v
 git remote get-url origin
 git remote show -n origin
@@ -332,6 +335,11 @@ awk '{print $1 > $2}' f
 awk '{printf "x" >> "f"}' f
 awk '{"x" | getline}' f
 awk '{while ((getline l < "f") > 0) n++}' f
+awk '/"/ {print > "o"} /"/' f
+awk '{print "a" > "o" "b"}' f
+awk '{print "\"" > "o"}' f
+awk '{print # "
+> "o"}' f
 awk -f p f
 awk --file=p f
 awk -i inplace '{print}' f
@@ -439,6 +447,11 @@ git branch -d x
 git branch -m a b
 git branch --edit-description
 git branch --set-upstream-to=x
+git branch --sort x y
+git branch --sort --format -D
+git branch --sort --list x
+git branch --format --contains x
+git branch --format '%(signature)'
 git branch --list -D x
 git branch --format='%(signature)'
 git remote add x y
@@ -476,7 +489,7 @@ def _rows(text: str) -> list[str]:
     found: list[str] = []
     while lines:
         row = [lines.pop(0)]
-        if row[0].startswith('echo "a') or row[0].endswith("$\\"):
+        if row[0].startswith('echo "a') or row[0].endswith(("$\\", '# "')):
             row.append(lines.pop(0))
         if row[0] == "ls" and lines[:1] == ["rm x"]:
             row.append(lines.pop(0))

@@ -100,7 +100,7 @@ def _describe(name: str, words: Words) -> None:
 
 _BRANCH = re.compile(
     r"-[arvqi]+|--(?:all|remotes|verbose|show-current|no-color|no-column|no-abbrev|ignore-case|"
-    r"no-contains|contains|merged|no-merged|points-at|color(?:=.*)?|column(?:=.*)?|abbrev=[0-9]+|"
+    r"no-contains|contains|merged|no-merged|points-at|color(?:=.*)?|column(?:=.*)?|abbrev=[0-9]+|sort|format|"
     r"(?:sort|format|contains|no-contains|merged|no-merged|points-at)=.*|list)|-l",
     re.DOTALL,
 )
@@ -111,13 +111,18 @@ _BRANCH_LISTS = re.compile(
 
 def _branch(name: str, words: Words) -> None:
     """A name is a branch to be made, unless an option says that branches are listed."""
-    listing = any(_BRANCH_LISTS.fullmatch(word.value) for word in words)
-    for word in words:
+    told, rest = [], list(words)
+    while rest:
+        told.append(rest.pop(0))
+        if told[-1].value in ("--sort", "--format"):
+            del rest[:1]
+    listing = any(_BRANCH_LISTS.fullmatch(word.value) for word in told)
+    for word in told:
         option = word.value.startswith("-")
         if (option and not _BRANCH.fullmatch(word.value)) or not (option or listing):
             raise refuse(f"{name} {word.raw}", "may change branches")
-        if "signature" in word.value:
-            raise refuse(f"{name} {word.raw}", "runs a program that checks signatures")
+    if any("signature" in word.value for word in words):
+        raise refuse(name, "runs a program that checks signatures")
 
 
 def _remote(name: str, words: Words) -> None:

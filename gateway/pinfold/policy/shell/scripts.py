@@ -30,6 +30,8 @@ def _awk_problem(program: str) -> str | None:
     for word in ("system", "getline", "close", "@", "\\\n"):
         if word in program:
             return f"has `{word.strip()}` in it"
+    if not re.search(r"[/\\#]", program):  # then a quote can only begin or end a string
+        program = re.sub(r'"[^"\n]*"', '""', program)
     _, printing, behind = program.partition("print")
     if printing and re.search(r"[>|]", behind.replace("||", "")):
         return "may write what it prints elsewhere"

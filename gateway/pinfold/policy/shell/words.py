@@ -72,6 +72,7 @@ _BRACED = re.compile(
 )
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 _ARITHMETIC = re.compile(rf"\$(?:\(\({_NUMBERS}\)\)|\[{_NUMBERS}\])")
+_NUMERALS = ("$?", "$#", "$$")
 _ANSI = re.compile(r"\$'((?:[^'\\\r]|\\[nt\\'\"])*)'")
 _ANSI_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "\\'": "'", '\\"': '"'}
 _BRACE_LIST = re.compile(r"\{.*(?:,|\.\.).*\}", re.DOTALL)
@@ -213,9 +214,11 @@ class WordReader:
             self._take(ansi.end(), value)
             return
         end = expansion(self._text, self.at)
-        if end > self.at + 1:
-            self._expands = self._splits = True
-        self._take(end, self._text[self.at : end])
+        piece = self._text[self.at : end]
+        if len(piece) > 1:
+            self._expands = True
+            self._splits |= piece not in _NUMERALS and not _ARITHMETIC.match(piece)
+        self._take(end, piece)
 
 
 _PIECES = {
