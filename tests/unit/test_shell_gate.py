@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pinfold.cli import main
 from pinfold.policy.shell.gate import judge, read
 from pinfold.policy.shell.gitfiles import has_submodules, settings
 from support import Embedded, cases, write
@@ -531,6 +532,22 @@ def test_the_reason_names_the_part(asked: Any) -> None:
     assert "`rm` is not one" in asked("ls && rm x")["reason"]
     assert "`>out`" in asked("ls >out")["reason"]
     assert len(asked("ls; " + "x" * 9000)["reason"]) < 300
+
+
+@pytest.mark.parametrize(("command", "status"), [("ls | head", 0), ("ls && rm x", 1)])
+def test_the_command_line_says_it_too(
+    command: str,
+    status: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("QWEN_CODE_MEMORY_BASE_DIR", str(tmp_path / "memory"))
+    options = ["--tool", "run_shell_command", "--project", str(tmp_path)]
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", command, *options])
+    assert ended.value.code == status
+    assert ("`rm` is not one" if status else "Proven read-only") in capsys.readouterr().out
 
 
 def test_nothing_is_proven_of_a_place_that_was_not_looked_at() -> None:

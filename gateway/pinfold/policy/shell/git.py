@@ -37,7 +37,7 @@ _SETTINGS = re.compile(
     rf"remote\.{_WORD}\.(?:url|fetch|pushurl|push|tagopt|prune|gh-resolved)|"
     rf"branch\.{_WORD}\.(?:remote|merge|rebase|pushremote|description|vscode-merge-base|"
     r"github-pr-owner-number)|"
-    r"extensions\.(?:objectformat|worktreeconfig)|"
+    r"extensions\.(?:objectformat|worktreeconfig|relativeworktrees)|"
     r"init\.defaultbranch|pull\.(?:rebase|ff)|push\.(?:default|autosetupremote)|merge\.ff|"
     r"merge\.conflictstyle|fetch\.prune|rebase\.autostash|color\.ui|diff\.(?:renames|algorithm)|"
     r"gc\.auto|commit\.gpgsign|tag\.gpgsign|advice\.[a-z]+"
