@@ -9,6 +9,9 @@ import pytest
 from pinfold.cli import main
 from pinfold.policy.shell.gate import judge, read
 from pinfold.policy.shell.gitfiles import has_submodules, settings
+from pinfold.policy.shell.tokens import Run, Tokens
+from pinfold.policy.shell.tree import statement
+from pinfold.policy.shell.words import Refused, Word
 from support import Embedded, cases, write
 
 
@@ -555,6 +558,24 @@ def test_nothing_is_proven_of_a_place_that_was_not_looked_at() -> None:
     assert reading.places == {()}
     assert not judge(reading, {}).read_only
     assert judge(reading, {(): ()}).read_only
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("a=1 2>/dev/null", 15),  # the grammar misses a command's name there
+        ("ls )", 2),
+        ("ls -l", 2),
+        ("ls ; rm x", 2),
+        ("if ls ; then rm x ; fi", 5),
+        ("ls > x", 6),
+        ("", 2),
+    ],
+)
+def test_where_the_grammar_disagrees_nothing_is_proven(text: str, end: int) -> None:
+    tokens = Tokens(text, (Run((Word("ls", "ls"),), 0, end),), ())
+    with pytest.raises(Refused):
+        statement(tokens)
 
 
 def test_where_git_runs() -> None:
