@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from pinfold.cli import main
+from pinfold.policy.decide import decide
+from pinfold.policy.facts import Call, Effective
 from pinfold.policy.shell.gate import judge, read
 from pinfold.policy.shell.gitfiles import has_submodules, settings
 from pinfold.policy.shell.tokens import Run, Tokens
 from pinfold.policy.shell.tree import statement
 from pinfold.policy.shell.words import Refused, Word
+from pinfold_protocol.session import PROFILES
 from support import Embedded, cases, write
 
 
@@ -551,6 +554,12 @@ def test_the_command_line_says_it_too(
         main(["explain", command, *options])
     assert ended.value.code == status
     assert ("`rm` is not one" if status else "Proven read-only") in capsys.readouterr().out
+
+
+def test_a_command_that_nobody_looked_at_is_denied() -> None:
+    effective = Effective(PROFILES["dream"])
+    decision = decide(Call("run_shell_command", "shell"), None, effective)
+    assert (decision.decision, decision.rule) == ("deny", "shell")
 
 
 def test_nothing_is_proven_of_a_place_that_was_not_looked_at() -> None:
