@@ -33,7 +33,7 @@ from pinfold.paths.volume import Volumes
 from pinfold.paths.walk import glance, walk
 from pinfold.policy.confinement import managed
 from pinfold.policy.decide import decide
-from pinfold.policy.facts import Call, Facts, RootFacts
+from pinfold.policy.facts import Call, Facts, RootFacts, ShellVerdict
 from pinfold.policy.names import collapse
 from pinfold.policy.pinned import find_pinned
 from pinfold.session import Session, Sessions, merge, put
@@ -466,6 +466,9 @@ class Gateway:
         """
         session = session or self.sessions.get(params.session_id)
         call = as_call(params.name)
+        if call.action == "shell":
+            call = attrs.evolve(call, command=self._gate(session, params.arguments))
+            return decide(call, None, session.effective)
         path = self._explained_path(session, params)
         with self._recording(session, params.name) as trace:
             trace.outcome = "explained"
@@ -484,13 +487,36 @@ class Gateway:
         elif (host := HOST_TOOLS.get(params.name)) and host.path_argument:
             raw = _text_argument(params.arguments, host.path_argument, session.project_root)
         else:
-            if host is not None:
-                _text_argument(params.arguments, "command", None)
             return None
+        return self._expanded(session, raw)
+
+    def _expanded(self, session: Session, raw: str) -> str:
         try:
             return expand(raw, session.project_root, self._home)
         except ToolError as error:
             raise invalid_params("arguments", error.message) from None
+
+    def _gate(self, session: Session, arguments: dict[str, Any]) -> ShellVerdict | None:
+        """What the shell gate says of a command; None in a session that does not ask it."""
+        command = _text_argument(arguments, "command", None)
+        raw = _text_argument(arguments, "directory", session.project_root)
+        start = self._expanded(session, raw)
+        if session.scope.shell != "read-only":
+            return None
+        from pinfold.memory.repositories import Finder, memory_of
+        from pinfold.policy.shell.gate import judge, read
+
+        reading = read(command)
+        if not reading.places:
+            return judge(reading, {})
+        try:
+            with Look(session.roots, session.scope, self._volumes, trust=True) as look:
+                finder = Finder(start, self._home, self._env, memory_of(look.names_only()))
+                return judge(reading, {place: finder.find(place) for place in reading.places})
+        except OSError as error:  # what cannot be looked at is not proven
+            return ShellVerdict(
+                False, f"`git` would run where nothing can be seen ({error.strerror})"
+            )
 
     @contextmanager
     def _decided(

@@ -52,7 +52,9 @@ def _parser() -> "argparse.ArgumentParser":
     serve.set_defaults(command=_serve)
 
     explain = commands.add_parser("explain", help="say whether a call would be allowed, and why")
-    explain.add_argument("path", metavar="PATH", help="as an agent would write it")
+    explain.add_argument(
+        "path", metavar="PATH", help="as an agent would write it; for a shell, the command"
+    )
     explain.add_argument(
         "--tool",
         default="edit",

@@ -267,7 +267,9 @@ def test_explain_says_the_same_before_and_after_a_call(tmp_path: Path) -> None:
         ("list_directory", {}, {"confineReads": True}, ("deny", "outside-memory")),
         ("run_shell_command", {"command": "ls"}, {}, ("allow", "shell")),
         ("run_shell_command", {"command": "ls"}, {"shell": "deny"}, ("deny", "shell")),
-        ("run_shell_command", {"command": "ls"}, {"shell": "read-only"}, ("deny", "shell")),
+        ("run_shell_command", {"command": "ls"}, {"shell": "read-only"}, ("allow", "shell")),
+        ("run_shell_command", {"command": "rm x"}, {"shell": "read-only"}, ("deny", "shell")),
+        ("run_shell_command", {"command": ""}, {"shell": "read-only"}, ("deny", "shell")),
     ],
 )
 def test_tools_of_the_host(

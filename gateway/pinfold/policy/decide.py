@@ -35,11 +35,17 @@ def _shell(call: Call, facts: Facts | None, effective: Effective) -> Decision | 
     if effective.scope.shell == "unscoped":
         reason = "Shell commands are not scoped in this session."
         return _decision("allow", "shell", reason, facts, source=source)
-    reason = (
-        "Shell commands are off in this session."
-        if effective.scope.shell == "deny"
-        else "Only commands proven read-only may run, and this version cannot prove any."
-    )
+    if effective.scope.shell == "deny":
+        return _decision(
+            "deny", "shell", "Shell commands are off in this session.", facts, source=source
+        )
+    gate = call.command
+    if gate is not None and gate.read_only:
+        return _decision(
+            "allow", "shell", f"Proven read-only: {gate.reason}.", facts, source=source
+        )
+    why = "this one was not looked at" if gate is None else gate.reason
+    reason = f"Only commands proven read-only may run here: {why}."
     return _decision("deny", "shell", reason, facts, source=source)
 
 

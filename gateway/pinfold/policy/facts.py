@@ -99,12 +99,22 @@ class Facts:
 
 
 @attrs.frozen
+class ShellVerdict:
+    """What the shell gate says of a command, and why. Gathered before a decision."""
+
+    read_only: bool
+    reason: str
+
+
+@attrs.frozen
 class Call:
-    """A call as the policy sees it. `managed_only`: it reads managed memory and nothing else."""
+    """A call as the policy sees it. `managed_only`: it reads managed memory and nothing else.
+    `command`: of a shell command, None where the gate was not asked."""
 
     name: str
     action: Action
     managed_only: bool = False
+    command: ShellVerdict | None = None
 
 
 @attrs.frozen

@@ -1,0 +1,236 @@
+"""The repositories that git could find from a directory: what the shell gate must know of them.
+
+They are found as git finds them, upwards from the directory, but where git may or may not take
+something for a repository both are looked at. Nothing is run.
+
+The environment of the gateway stands for that of the shell. It belongs to the user, like the user's
+own configuration: a pager or a configuration that it names is trusted. But where it says which
+repository is used (GIT_DIR and the like), or where a `cd` leads (CDPATH), nothing is proven.
+
+A look is a moment: whoever may change the repository before the command runs may change what it
+does. A memory agent may not, as everything that counts is outside of memory.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+
+from pinfold.paths.literal import decode, encode
+from pinfold.policy.facts import RootFacts
+from pinfold.policy.names import below, collapse
+from pinfold.policy.shell.git import Repository
+from pinfold.policy.shell.gitfiles import has_submodules, settings
+
+_MOVES = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"),
+    *("GIT_NAMESPACE", "GIT_EXEC_PATH"),
+)
+_LARGEST_FILE = 1 << 18
+_LARGEST_INDEX = 1 << 26
+_HOOK = "post-index-change"
+"""The one hook that a command which only reads may run: when it refreshes the index."""
+
+
+@attrs.frozen
+class Memory:
+    """Where memory is: its roots' paths, as configured and as they are."""
+
+    paths: frozenset[str]
+
+    def holds(self, path: str) -> bool:
+        """Whether this real path is inside a root, by name or by identity."""
+        if any(below(path, root) is not None for root in self.paths):
+            return True
+        roots = {identity for root in self.paths if (identity := _identity(root))}
+        return any(_identity(upper) in roots for upper in _upwards(path)) if roots else False
+
+
+def memory_of(roots: Iterable[RootFacts]) -> Memory:
+    """Every root, whether it is in the session's scope or not."""
+    paths = (path for root in roots for path in (root.path, root.real, root.write_path))
+    return Memory(frozenset(path for path in paths if path is not None))
+
+
+@attrs.frozen
+class Finder:
+    """Looks from `start`, the literal absolute directory in which a command begins."""
+
+    start: str
+    home: str
+    env: Mapping[str, str]
+    memory: Memory
+
+    def find(self, place: tuple[str, ...]) -> tuple[Repository, ...]:
+        """Everything that git could take for the repository at a place; empty for nothing."""
+        moved = next((name for name in _MOVES if name in self.env), None)
+        if moved is not None:
+            return (_unknown(self.start, f"would read the repository that {moved} names"),)
+        relative = any(not word.startswith(("/", "~", ".")) for word in place)
+        if relative and self.env.get("CDPATH"):
+            return (_unknown(self.start, "would run where CDPATH leads"),)
+        directories = [path for path in self._directories(place) if os.path.isdir(encode(path))]
+        if not directories:
+            where = "/".join((self.start, *place))
+            return (_unknown(where, f"would run in {where}, which is not there"),)
+        found = (item for path in directories for item in _search(path, self.memory))
+        return tuple(dict.fromkeys(found))
+
+    def _directories(self, place: tuple[str, ...]) -> list[str]:
+        """Real paths. A shell folds `..` as text, by a name that may lead through links."""
+        spellings = []
+        for start in (self.start, _real(self.start)):
+            path = start
+            for word in place:
+                path = _joined(path, self._expanded(word))
+            spellings += [_real(collapse(path)), _real(path)]
+        return list(dict.fromkeys(spellings))
+
+    def _expanded(self, word: str) -> str:
+        return self.home + word[1:] if word[:1] == "~" else word
+
+
+def _search(directory: str, memory: Memory) -> Iterator[Repository]:
+    for path in _upwards(directory):
+        for look in (_look_at_marker, _look_at_bare):
+            repository, final = look(path, memory)
+            if repository is not None:
+                yield repository
+            if final:
+                return
+
+
+def _look_at_marker(path: str, memory: Memory) -> tuple[Repository | None, bool]:
+    """`.git` in a directory; and whether git surely looks no further."""
+    marker = _joined(path, ".git")
+    if not os.path.lexists(encode(marker)):
+        return None, False
+    if os.path.isdir(encode(marker)):
+        git_directory = _real(marker)
+        if not os.path.lexists(encode(f"{git_directory}/HEAD")):
+            return None, False
+        return _described(path, git_directory, memory), _is_whole(git_directory)
+    text = _read(marker)
+    if text is None or not text.startswith("gitdir: "):
+        return _unknown(path, f"would read {marker}, which is not plain"), True
+    git_directory = _real(_joined(path, text.removeprefix("gitdir: ").rstrip("\r\n")))
+    return _described(path, git_directory, memory), True
+
+
+def _look_at_bare(path: str, memory: Memory) -> tuple[Repository | None, bool]:
+    """The directory itself, if it could be a git directory."""
+    has = {name for name in ("HEAD", "objects", "commondir") if _exists(path, name)}
+    if "HEAD" not in has or len(has) == 1:
+        return None, False
+    return _described(path, path, memory), _is_whole(path)
+
+
+def _is_whole(git_directory: str) -> bool:
+    return all(_exists(git_directory, name) for name in ("objects", "refs"))
+
+
+def _described(path: str, git_directory: str, memory: Memory) -> Repository:
+    """What is set in a repository, and where its parts are."""
+    common = git_directory
+    if _exists(git_directory, "commondir"):
+        text = _read(_joined(git_directory, "commondir"))
+        if text is None:
+            return _unknown(path, f"would read {git_directory}, which is not plain")
+        common = _real(_joined(git_directory, text.rstrip("\r\n")))
+    both = dict.fromkeys((git_directory, common))
+    configurations = [
+        _joined(base, name) for base in both for name in ("config", "config.worktree")
+    ]
+    deciding = [path, *both, *configurations, *(_joined(base, "hooks") for base in both)]
+    in_memory = any(memory.holds(_real(each)) for each in deciding)
+    found = _settings(configurations)
+    problem = _problem(path, git_directory, both, found or ())
+    return Repository(git_directory, problem, in_memory, found)
+
+
+def _settings(paths: Iterable[str]) -> tuple[tuple[str, str], ...] | None:
+    found: list[tuple[str, str]] = []
+    for path in paths:
+        if os.path.lexists(encode(path)):
+            text = _read(path)
+            keys = None if text is None else settings(text)
+            if keys is None:
+                return None
+            found += keys
+    return tuple(found)
+
+
+def _problem(
+    path: str, git_directory: str, both: Iterable[str], found: tuple[tuple[str, str], ...]
+) -> str | None:
+    """What git would run that no configuration names: a hook, itself in another repository."""
+    if any(os.path.lexists(encode(f"{base}/hooks/{_HOOK}")) for base in both):
+        return f"would run the hook {_HOOK} of {path}"
+    if not _exists(git_directory, "index"):
+        return None
+    sha256 = any(key == "extensions.objectformat" and "256" in value for key, value in found)
+    data = _bytes(_joined(git_directory, "index"), _LARGEST_INDEX)
+    try:
+        if data is None or has_submodules(data, 32 if sha256 else 20):
+            return f"would run in the submodules of {path} too"
+    except (ValueError, IndexError):
+        return f"would read the index of {path}, which is not plain"
+    return None
+
+
+def _unknown(where: str, problem: str) -> Repository:
+    return Repository(where, problem)
+
+
+# The disk
+
+
+def _upwards(path: str) -> Iterator[str]:
+    while True:
+        yield path
+        if path in ("/", ""):
+            return
+        path = path.rpartition("/")[0] or "/"
+
+
+def _joined(base: str, path: str) -> str:
+    return path if path.startswith("/") else f"{base.rstrip('/')}/{path}"
+
+
+def _real(path: str) -> str:
+    return decode(os.path.realpath(encode(path)))
+
+
+def _exists(directory: str, name: str) -> bool:
+    return os.path.lexists(encode(_joined(directory, name)))
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(encode(path))
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino)
+
+
+def _read(path: str) -> str | None:
+    data = _bytes(path, _LARGEST_FILE)
+    return None if data is None else decode(data)
+
+
+def _bytes(path: str, most: int) -> bytes | None:
+    """A regular file's bytes; None for anything else, or more than that."""
+    try:
+        handle = os.open(encode(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    with open(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+            return None
+        try:
+            data = file.read(most + 1)
+        except OSError:
+            return None
+    return data if len(data) <= most else None

@@ -1,0 +1,230 @@
+"""One word of a command as bash reads it: quotes, escapes and the expansions that run nothing.
+
+This lexer is closed: whatever it does not know is refused, so that what it does hand out means the
+same to bash, to a POSIX shell and to tree-sitter's grammar, which is asked as well (`tree.py`).
+"""
+
+import re
+import unicodedata
+
+import attrs
+
+
+class Refused(Exception):
+    """The command is not proven read-only; the text names the offending part."""
+
+
+def refuse(part: str, why: str) -> Refused:
+    """`part` as a person can find it again, and what speaks against it."""
+    part = part if len(part) <= _LONGEST_PART else f"{part[:_LONGEST_PART]}…"
+    return Refused(f"`{part}` {why}")
+
+
+_LONGEST_PART = 80
+BLANKS = " \t"
+_ENDS = frozenset(" \t\n;&|<>()")
+
+
+@attrs.frozen
+class Word:
+    """`raw`: as it stands there. `value`: without its quotes, expansions as written.
+
+    `expands`: a variable or arithmetic is in it. `splits`: one that may become several words.
+    `globs`, `braces`: names or words that are made of it. `tilde`: it begins with an unquoted `~`.
+    `returned`: a carriage return followed, which bash takes for a part of the word.
+    """
+
+    raw: str
+    value: str
+    expands: bool = False
+    splits: bool = False
+    globs: bool = False
+    braces: bool = False
+    tilde: bool = False
+    returned: bool = False
+
+    @property
+    def fixed(self) -> bool:
+        """Whether `value` is exactly what the command will get (but for a `~`)."""
+        return not (self.expands or self.globs or self.braces)
+
+    @property
+    def bare(self) -> bool:
+        """Whether it is written without any quoting."""
+        return self.fixed and self.raw == self.value
+
+
+_NUMBERS = r"[0-9 \t+*/%-]*"
+_PLAIN = r"[A-Za-z0-9_./,:=@%+ -]*"
+_PATTERN = r"[A-Za-z0-9_./,:=@%+ *?-]*"
+_CHANGES = (
+    rf":[ \t]?{_NUMBERS}(?::{_NUMBERS})?",
+    rf":?[-+?]{_PLAIN}",
+    rf"(?:##?|%%?){_PATTERN}",
+    rf"/[/#%]?{_PATTERN}",
+    r"\^\^?|,,?",
+    r"@[QEULuAaKk]",
+)
+# No `${!x}` (it evaluates subscripts), no `${x=y}` (it assigns), no `${x@P}` (it runs commands).
+_BRACED = re.compile(
+    r"\$\{#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*])(?:\[(?:[0-9]+|[@*])\])?"
+    rf"(?:{'|'.join(_CHANGES)})?\}}"
+)
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
+_ARITHMETIC = re.compile(rf"\$(?:\(\({_NUMBERS}\)\)|\[{_NUMBERS}\])")
+_NUMERALS = ("$?", "$#", "$$")
+_ANSI = re.compile(r"\$'((?:[^'\\\r]|\\[nt\\'\"])*)'")
+_ANSI_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "\\'": "'", '\\"': '"'}
+_BRACE_LIST = re.compile(r"\{.*(?:,|\.\.).*\}", re.DOTALL)
+
+
+def expansion(text: str, at: int) -> int:
+    """The end of the expansion that begins with the `$` at `at`; `at` + 1 for a mere dollar.
+
+    Raises Refused for one that runs something, assigns, or computes with anything but digits.
+    """
+    for form in (_BRACED, _ARITHMETIC, _VARIABLE):
+        if found := form.match(text, at):
+            return found.end()
+    following = text[at + 1 : at + 2]
+    if text.startswith("\\\n", at + 1):
+        raise refuse("$\\", "goes on in the next line")
+    if following and following in "({[`'\"":
+        part = re.split(r"[\n;]", text[at:], maxsplit=1)[0]
+        raise refuse(part, _DOLLARS.get(following, "is not an expansion that is known here"))
+    return at + 1
+
+
+_DOLLARS = {
+    "(": "runs a command, or computes with more than digits",
+    "[": "computes with more than digits",
+    "{": "is an expansion that may run, assign or evaluate something",
+}
+
+
+def require_visible(char: str) -> None:
+    """Outside of quotes: nothing that another reader could take for a blank. Raises Refused."""
+    if not char.isascii() and unicodedata.category(char)[0] in "ZC":
+        raise refuse(f"U+{ord(char):04X}", "is no character for an unquoted word")
+    if ord(char) < 32 or ord(char) == 127:
+        raise refuse(f"U+{ord(char):04X}", "is a control character")
+
+
+class WordReader:
+    """Reads the word that begins at `at`. `posix`: a shell without bash's `$'…'` will read it."""
+
+    def __init__(self, text: str, at: int, *, posix: bool = False) -> None:
+        self._text = text
+        self._start = at
+        self._posix = posix
+        self.at = at
+        self._value: list[str] = []
+        self._raw: list[str] = []
+        self._unquoted: list[str] = []  # what braces and globs are looked for in
+        self._expands = self._splits = False
+
+    def read(self) -> Word:
+        """The word; `self.at` is behind it. Raises Refused."""
+        while self.at < len(self._text) and self._text[self.at] not in _ENDS:
+            char = self._text[self.at]
+            if char == "\r" and self._text[self.at + 1 : self.at + 2] == "\n":
+                break
+            _PIECES.get(char, WordReader._character)(self)
+        unquoted = "".join(self._unquoted)
+        return Word(
+            "".join(self._raw),
+            "".join(self._value),
+            expands=self._expands,
+            splits=self._splits,
+            globs=any(char in unquoted for char in "*?["),
+            braces=_BRACE_LIST.search(unquoted) is not None,
+            tilde=unquoted.startswith("~"),
+            returned=self._text[self.at : self.at + 1] == "\r",
+        )
+
+    def _take(self, end: int, value: str, unquoted: str = "x") -> None:
+        """Go on to `end`. `unquoted` stands for what was read where globs are looked for."""
+        self._raw.append(self._text[self.at : end])
+        self._value.append(value)
+        self._unquoted.append(unquoted)
+        self.at = end
+
+    def _character(self) -> None:
+        char = self._text[self.at]
+        require_visible(char)
+        self._take(self.at + 1, char, char)
+
+    def _backtick(self) -> None:
+        raise refuse(self._text[self.at :].split("\n")[0], "runs a command")
+
+    def _escape(self) -> None:
+        char = self._text[self.at + 1 : self.at + 2]
+        if char == "\n":  # joined, as if it were not there
+            self.at += 2
+            return
+        if not char:
+            raise refuse("\\", "at the end escapes nothing")
+        require_visible(char)
+        self._take(self.at + 2, char)
+
+    def _single(self) -> None:
+        end = self._text.find("'", self.at + 1)
+        if end < 0:
+            raise refuse(self._text[self.at :], "is a quotation without an end")
+        value = self._text[self.at + 1 : end]
+        if "\r" in value:
+            raise refuse("\\r", "in quotes is read in several ways")
+        self._take(end + 1, value)
+
+    def _double(self) -> None:
+        value: list[str] = []
+        at = self.at + 1
+        while (char := self._text[at : at + 1]) != '"':
+            if char in ("", "\r", "`"):
+                why = {"": "is a quotation without an end", "`": "runs a command"}
+                raise refuse(self._text[self.at :], why.get(char, "has a carriage return"))
+            end = self._in_double(char, at)
+            value.append(self._quoted(at, end))
+            at = end
+        self._take(at + 1, "".join(value))
+
+    def _in_double(self, char: str, at: int) -> int:
+        """The end of one piece between double quotes."""
+        if char == "\\":
+            return at + 2
+        if char != "$" or self._text[at + 1 : at + 2] in ("'", '"'):
+            return at + 1
+        end = expansion(self._text, at)
+        if end > at + 1:
+            self._expands = True
+            self._splits |= (
+                self._text[at:end].startswith(("$@", "${@")) or "[@]" in (self._text[at:end])
+            )
+        return end
+
+    def _quoted(self, at: int, end: int) -> str:
+        piece = self._text[at:end]
+        if piece == "\\\n":
+            return ""
+        return piece[1:] if piece[0] == "\\" and piece[1:] in ("$", "`", '"', "\\") else piece
+
+    def _dollar(self) -> None:
+        if not self._posix and (ansi := _ANSI.match(self._text, self.at)):
+            value = re.sub(r"\\.", lambda escape: _ANSI_ESCAPES[escape.group()], ansi.group(1))
+            self._take(ansi.end(), value)
+            return
+        end = expansion(self._text, self.at)
+        piece = self._text[self.at : end]
+        if len(piece) > 1:
+            self._expands = True
+            self._splits |= piece not in _NUMERALS and not _ARITHMETIC.match(piece)
+        self._take(end, piece)
+
+
+_PIECES = {
+    "'": WordReader._single,
+    '"': WordReader._double,
+    "\\": WordReader._escape,
+    "$": WordReader._dollar,
+    "`": WordReader._backtick,
+}

@@ -1,0 +1,151 @@
+"""The shell gate against commands that are built: one writing part anywhere is never allowed."""
+
+import json
+import re
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pinfold.policy.shell.gate import judge, read
+from support import cases
+
+READS = [
+    "ls", "ls -la", "cat f", "pwd", "echo hi", "echo \"a b\"", "grep -n 'x y' f", "head -2 f",
+    "wc -l f", "sort -n f", "uniq -c f", "find . -name '*.md'", "sed -n 1,3p f", "true",
+    "awk '{print $1}' f", "printf '%s' a", "[ -f f ]", "test -d d", "date +%s", "diff a b",
+    "git log", "git status", "cat <<< hi", "cat < f", "ls 2>/dev/null", "ls $x", "cat \"$x\"",
+    "( ls )", "{ ls; }", "! ls", "stat f", "echo ${x:-y}", "echo $((1+2))",
+]  # fmt: skip
+JOINTS = st.sampled_from(
+    [" | ", " && ", " || ", "; ", "\n", " & ", " |& ", ";", "|", "&&", " \\\n| "]
+)
+WRITES = st.sampled_from(
+    [
+        "rm f", "touch f", "cp a b", "tee f", "sed -i p f", "sort -o f g", "find . -delete",
+        "awk '{print > \"o\"}' f", "git commit -m x", "git branch x", "python -c 1", "./x",
+        "dd of=f", "uniq a b", "printf -v x y", "date -s 1", "file -C -m f", "tree -R -L 1", "$x",
+        "eval ls", "alias ls=rm", "ls() { rm f; }", "export A=b", "trap 'rm f' EXIT", "exec ls",
+    ]
+)  # fmt: skip
+REDIRECTIONS = st.sampled_from(
+    [">o", " > o", ">>o", ">|o", "&>o", "&>>o", " 2>o", " 3>o", " <>o", " >&o", " >$x", " {x}>o", " >/dev/null"]
+)  # fmt: skip
+SUBSTITUTIONS = st.sampled_from(
+    ["$(rm f)", "`rm f`", "\"$(rm f)\"", "\"`rm f`\"", "<(rm f)", ">(rm f)", "${x:-$(rm f)}",
+     "${x:=y}", "${!x}", "${x@P}", "$((a[$(rm f)]))", "$((x))", "$[x]", "${a[x]}", "${x:y}",
+     "\"${x:-`rm f`}\"", "$(<f)", "\"$((x=1))\""]
+)  # fmt: skip
+WRAPPERS = st.sampled_from(
+    ["xargs", "env", "sudo", "nohup", "command", "exec", "time", "builtin", "nice", "timeout 1",
+     "A=b", "PATH=.", "a=b", "zsh -c", "pwsh -c", "bash", "sh f -c", "bash --rcfile f -c",
+     "coproc", "if", "while", "for", "function f", "eval", "source"]
+)  # fmt: skip
+DOCUMENTS = st.sampled_from(
+    ["cat <<E | tee o\nE", "cat <<E > o\nE", "cat <<E && rm f\nE", "cat <<E\n$(rm f)\nE",
+     "cat <<E\n`rm f`\nE", "cat <<E; rm f\nE", "sh <<E\nrm f\nE", "cat <<-E\nx\n\tE\nrm f\n",
+     "cat <<'E'\n$(x)\nE\nrm f", "cat <<E\nE\\\nE\nrm f", "cat <<E\nrm f", "cat <<A <<B\nA\nB\nrm f"]
+)  # fmt: skip
+BEFORE = st.sampled_from(
+    ["PATH=.", "IFS=x", "BASH_ENV=f", "LD_PRELOAD=f", "GIT_DIR=x", "HOME=/x", "a[x]=1", "A=b"]
+)
+
+
+ALLOWED = [case for case in cases("shell.json") if case["expect"] == "allow"]
+
+
+def allowed(command: str) -> bool:
+    """With no repository anywhere."""
+    reading = read(command)
+    return judge(reading, dict.fromkeys(reading.places, ())).read_only
+
+
+@st.composite
+def reading_parts(draw: st.DrawFn, least: int = 0) -> list[str]:
+    return draw(st.lists(st.sampled_from(READS), min_size=least, max_size=4))
+
+
+@st.composite
+def joined(draw: st.DrawFn, parts: list[str]) -> str:
+    command = parts[0]
+    for part in parts[1:]:
+        # A here-document's end is a line of its own.
+        command += ("\n" if "<<E" in command or "<<'E" in command else draw(JOINTS)) + part
+    return command
+
+
+@st.composite
+def wrapped(draw: st.DrawFn, command: str) -> str:
+    form = draw(st.sampled_from(["{}", "( {}\n)", "{{ {}\n}}", "bash -c '{}'", " {} ", "{}\n"]))
+    if "bash" in form:
+        command = command.replace("'", "'\\''")
+    return form.format(command)
+
+
+@st.composite
+def only_reading(draw: st.DrawFn) -> str:
+    return draw(wrapped(draw(joined(draw(reading_parts(1))))))
+
+
+@st.composite
+def writing(draw: st.DrawFn) -> str:
+    """Reading parts, and one that writes in some position."""
+    before, after = draw(reading_parts()), draw(reading_parts())
+    victim = draw(st.sampled_from(READS[:16]))
+    part = draw(
+        st.one_of(
+            WRITES,
+            DOCUMENTS,
+            REDIRECTIONS.map(lambda text: victim + text),
+            REDIRECTIONS.map(lambda text: f"{text.lstrip()} {victim}"),
+            SUBSTITUTIONS.map(lambda text: f"{victim} {text}"),
+            SUBSTITUTIONS.map(lambda text: f"a={text}"),
+            SUBSTITUTIONS.map(lambda text: f"cat < {text}"),
+            SUBSTITUTIONS.map(lambda text: f"cat <<< {text}"),
+            WRAPPERS.map(lambda text: f"{text} {victim}"),
+            BEFORE,
+            BEFORE.map(lambda text: f"{text} {victim}"),
+            WRITES.map(lambda text: f"{victim} & {text}"),
+            WRITES.map(lambda text: f"{victim}\\\n; {text}"),
+            WRITES.map(lambda text: f"({text})"),
+            WRITES.map(lambda text: f"{{ {text}; }}"),
+        )
+    )
+    return draw(wrapped(draw(joined([*before, part, *after]))))
+
+
+@given(only_reading())
+def test_what_is_built_of_reading_parts_passes(command: str) -> None:
+    # Two wrappers, and a `!` or `{` behind a pipe, are no command of bash's.
+    reading = read(command)
+    if not re.search(r"\|&?(?: |\\\n)*!", command):
+        assert allowed(command), reading.refusal
+
+
+@given(writing())
+@example("ls & rm f")
+def test_one_writing_part_anywhere_is_never_allowed(command: str) -> None:
+    assert not allowed(command)
+
+
+PIECES = st.sampled_from(
+    [*"$`'\"\\(){}[]<>|&;!#*?~=: \t\n\r", "ls", "rm", "cat", "f", "$(", "${", "$((", "))", "<<E", "\nE\n",
+     "<<<", ">&", "2>", "/dev/null", "bash -c ", "git", "x", "\\\n", "@", "-v", "1", "\u00a0", "é"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=25).map("".join))
+def test_any_text_is_answered(command: str) -> None:
+    reading = read(command)
+    assert reading.refusal is None or reading.refusal
+    if reading.refusal is None:
+        outside = re.sub(r"'[^']*'", "", command)
+        assert "`" not in re.sub(r"\\.", "", outside, flags=re.DOTALL)
+        assert not re.search(r"\brm\b", outside) or re.search(r"\b(ls|cat|git)\b", outside)
+
+
+@given(
+    st.sampled_from(ALLOWED),
+    st.sampled_from(["; rm f", " > o", "\nrm f", " && rm f", " | tee o", " & rm f"]),
+)
+def test_a_vector_with_a_writing_end_is_never_allowed(case: dict[str, str], end: str) -> None:
+    assert not allowed(case["command"] + end), json.dumps(case)

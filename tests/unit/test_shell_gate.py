@@ -1,0 +1,801 @@
+"""The shell gate: the shared expectations, more of each kind, and what git could find."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pinfold.cli import main
+from pinfold.policy.decide import decide
+from pinfold.policy.facts import Call, Effective
+from pinfold.policy.shell.gate import judge, read
+from pinfold.policy.shell.gitfiles import has_submodules, settings
+from pinfold.policy.shell.tokens import Run, Tokens
+from pinfold.policy.shell.tree import statement
+from pinfold.policy.shell.words import Refused, Word
+from pinfold_protocol.session import PROFILES
+from support import Embedded, cases, write
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    place = Embedded(tmp_path_factory.mktemp("gate").resolve())
+    session = place.open("dream")
+    return lambda command: place.explain(session, "run_shell_command", command=command)
+
+
+@pytest.mark.parametrize("case", cases("shell.json"), ids=lambda case: repr(case["name"]))
+def test_the_gate_decides_as_the_vectors_say(case: dict[str, Any], asked: Any) -> None:
+    decision = asked(case["command"])
+    assert (decision["decision"], decision["rule"]) == (case["expect"], "shell"), decision["reason"]
+
+
+ALLOWED = r"""
+ls 2>/dev/null
+cat f 2> /dev/null | head -5
+[ -f x ]
+[ -f x ] && cat x
+test -d "$x"
+test "$a" = b || ls
+test ! -e f
+[ $? -eq 0 ] && [ $# -gt $((1 + 1)) ]
+[ -n "$x" ] && echo yes
+test -v x
+test -v a[0]
+true
+true && date
+date +%F
+date -u '+%F %T'
+date -d yesterday +%s
+date --iso-8601=seconds
+date -r f
+diff a b
+diff -u a b | head
+diff $a $b
+file f
+file -b f g
+file ./*
+! ls
+(ls; pwd) | wc -l
+{ ls && pwd; } 2>/dev/null
+ls; (cd /tmp && pwd); ls
+ls | sort | uniq -c | sort -rn | head
+sort -t , -k 2,2n f
+sort -t: -k1 f
+grep -E 'a|b' f | wc -l
+cat f >&2
+ls 2>&1 | head
+ls >&-
+x=1; echo $x
+a+=b
+a[0]=b
+echo "${x:-none}" ${x%.md} ${#x} ${x:1:2} ${x^^} ${x/a/b} $1 "$@" $?
+echo $((1 + 2)) $[3*4]
+echo $'a\tb'
+echo \$x '$(touch x)' "\$(touch x)" '`x`'
+echo { } a}b {a
+echo "a
+b"
+printf '%s\n' a b
+printf '100%%\n'
+sed -n 1,10p f
+sed -n '5p;7p' f
+sed 's/a/b/g' f
+sed -e 's|a|b|' -e 2d f
+sed -nE 's/(a)(b)/\2\1/p' f
+sed '$!d' f
+awk -F: '{print $1}' f
+awk -F '|' '$3 > 5 {print $1}' f
+awk 'NR==1 || NR==3 {print; next}' f
+awk '/a|b/ {n++} END {print n}' f
+awk '{print $1 " > " $2 " | "}' f
+find . -type f -size +1k -not -name '*.md'
+find ~/notes -maxdepth 1
+rg -n 'a|b' -g '*.md' dir
+rg -ez f
+tree -L 2 -a
+uniq -f 1 f
+cd sub && ls
+cd "$x"; ls
+tail -n 5 f &
+cat <<-EOF | head -1
+	a
+	EOF
+cat <<A <<'B' && ls
+$x
+A
+$(b)
+B
+cat < $x
+bash -c 'ls | head' && pwd
+bash --norc -c 'cat f'
+bash -o pipefail -c 'ls'
+sh -c 'cat $1' x f
+/bin/bash -c ls
+bash -ec 'cd a && ls' 2>/dev/null
+git
+git --version
+git --help
+git status --short
+git log --oneline -5 -- f
+git log -p --stat --format='%h %s'
+git diff --text HEAD~1
+git show HEAD:f
+git branch -a
+git branch --list 'x*'
+git branch --contains HEAD
+git branch --show-current
+git branch -vv --sort -committerdate --format '%(refname)'
+git remote -v
+git remote get-url origin
+git remote show -n origin
+git grep -n -e O f
+git grep -eFOO
+git rev-parse --abbrev-ref HEAD
+git blame -L 1,5 f
+git ls-files -o --exclude-standard
+git status && git log | head
+where ls
+"""
+
+DENIED = r"""
+:
+false
+./ls
+\ls
+l\s
+"ls"
+ls > /dev/null
+ls &> /dev/null
+ls 1>/dev/null
+ls 2>>/dev/null
+ls 2>/dev/nullx
+ls 2>"$x"
+ls 3>out
+ls <> f
+ls {fd}>&1
+ls <&3
+cat < /dev/tcp/1.2.3.4/80
+x=/dev/tcp/h/1; cat < $x
+cat < *
+ls <<< "$(touch x)"
+ls `touch x`
+ls "`touch x`"
+ls "$\
+(touch x)"
+ls $\
+(touch x)
+ls ${x:-$(touch x)}
+ls ${x:=y}
+ls ${x=y}
+ls ${!x}
+ls ${!1}
+ls ${!#}
+ls ${x@P}
+ls ${a[x]}
+ls ${a[$(touch x)]}
+ls ${x:y}
+ls ${x:y:1}
+echo $((x))
+echo $((x=1))
+echo $((a[0]))
+echo $[x]
+((1))
+let x=1
+[[ -f x ]]
+if true; then ls; fi
+case x in x) ls;; esac
+select x in a; do ls; done
+until ls; do ls; done
+time ls
+exec ls
+eval ls
+builtin ls
+. f
+trap ls EXIT
+alias ls='rm x'
+alias ls='rm x'; ls f
+set -x
+shopt -s extglob
+unset x
+read x
+declare x=1
+local x=1
+readonly x=1
+typeset x
+mapfile x
+history
+PATH=. ls
+a=b ls
+Path=x
+BASH_ENV=f
+IFS=x
+_=x
+a[x]=1
+a[$(touch x)]=1
+a=(b c)
+x=1; git status
+x=1; bash -c ls
+x=1 bash -c ls
+bash -c 'x=1; git status'
+LD_PRELOAD=./x.so ls
+GIT_DIR=x git status
+zsh -c ls
+cmd /c dir
+powershell -Command ls
+pwsh -c ls
+dash -c ls
+ksh -c ls
+./bash -c ls
+/tmp/bash -c ls
+bash f
+bash
+bash < f
+ls | bash
+ls | bash -s
+ls; bash -c ls
+bash -c "bash -c 'ls'"
+bash -c "$x"
+bash -c $x
+bash -c "ls $x"
+bash -c *
+bash --rcfile f -ic ls
+bash --init-file f -ic ls
+bash -O extglob -c ls
+bash -kc 'ls PATH=.'
+bash -ac ls
+bash -o allexport -c ls
+bash -sc ls
+bash -c 'ls > out'
+bash -c 'ls' > out
+bash -c 'ls' | tee out
+bash -c 'ls' & rm x
+sh -c "echo $'a'"
+sh -c 'echo $'"'"'a'"'"
+test -v "$x"
+test -v 'a[$(touch x)]'
+test -R x[y]
+test $x
+[ $x ]
+[ *.md ]
+[ "$a" "$b" ]
+[ "$op" "$x" "$y" ]
+[ -f "$a" -a -f "$b" ]
+[ -f x
+[ -f x ] > out
+[ a > b ]
+date -s 12:00
+date -us 12:00
+date --set=12:00
+date --se 12:00
+date 01020304
+date -f f
+date $x
+file -C -m f
+file -bC f
+file -z f
+file --comp f
+file *
+file $x
+file -p f
+find . -execdir rm {} +
+find . -okdir rm {} +
+find . -fprintf out x
+find . -fls out
+find $x
+find . {-delete,}
+find . $'-delete'
+find . "-delete"
+find . -del\ete
+sort -o out f
+sort -nro out f
+sort f -o out
+sort -k1 -oout
+sort -T /tmp f
+sort --temp=/tmp f
+sort --compress-program=x f
+sort --outp=x f
+sort *
+sort $x
+sort -- -o
+tree -R
+tree -aRL 1
+tree -ao out
+tree *
+uniq a b
+uniq -c -f 1 a b
+uniq - b
+uniq -f1 a b
+uniq $x
+printf -v x y
+printf -vx y
+printf '%n' PATH
+printf '%-5n' PATH
+printf "$x"
+rg --pre x y
+rg --pre=x y
+rg -nz x
+rg $x
+rg --hostname-b x
+ripgrep --pre x
+sed -n 'w out' f
+sed 's/a/b/e' f
+sed 's/a/b/gw out' f
+sed '1e touch x' f
+sed 'r f' f
+sed -f s f
+sed --in-place 's/a/b/' f
+sed -ni p f
+sed p f -i
+sed -e p -e 'w x' f
+sed 's/[/]/w x/' f
+sed 's/[/]/;s/g;w o/x/' f
+sed 's/a/b' f
+sed -e 's/a/\' -e 'w x/' f
+sed 'a\' f
+sed '$x' $x
+sed p *
+sed ':a;N;ba' f
+awk '{print | "sh"}' f
+awk '{print $1 > $2}' f
+awk '{printf "x" >> "f"}' f
+awk '{"x" | getline}' f
+awk '{while ((getline l < "f") > 0) n++}' f
+awk '/"/ {print > "o"} /"/' f
+awk '{print "a" > "o" "b"}' f
+awk '{print "\"" > "o"}' f
+awk '{print # "
+> "o"}' f
+awk -f p f
+awk --file=p f
+awk -i inplace '{print}' f
+awk -l x 1
+awk '@load "x"' f
+awk "{print $x}" f
+awk $x
+awk
+less f
+tee out
+xargs rm
+ls | xargs rm
+env ls
+sudo ls
+nice ls
+timeout 5 ls
+watch ls
+cat f # x
+cat <<EOF
+E\
+OF
+EOF
+cat <<EOF
+`touch x`
+EOF
+cat <<EOF
+${x:=y}
+EOF
+cat <<EOF
+x
+cat <<$x
+x
+$x
+cat << EOF | sh
+rm x
+EOF
+cat <<EOF && rm x
+EOF
+cat <<EOF & rm x
+EOF
+cat <<A <<B | tee out
+A
+B
+ls & rm x
+ls && rm x
+ls || rm x
+ls | rm x
+! rm x
+(rm x)
+{ rm x; }
+ls
+rm x
+ls;;ls
+ls &&
+&& ls
+( ls
+ls )
+{ ls
+ls }; }
+()
+{ }
+(ls) x
+(ls) > out
+{ ls; } > out
+f()(ls)
+!(a)
+ls @(a|b)
+ls +(a)
+ls 'x
+ls "x
+git -c core.pager=x log
+git --git-dir=x log
+git --exec-path=x log
+git --no-pager log
+git -p log
+git $x
+git log $x
+git log *
+git log {a,--output=x}
+git 'log' --output x
+git "log"
+git log --output=x
+git diff --outp=x
+git show --output x
+git diff --ext-diff
+git log --textconv
+git cat-file --textconv HEAD:f
+git cat-file --filters HEAD:f
+git log --show-sig
+git log --format=%GG
+git log --pretty=format:%G?
+git show --remerge-diff
+git show --diff-merges=remerge
+git log --help
+git describe --dirty
+git describe --dir=x
+git describe --broken
+git grep --open-files-in-pager x
+git grep -nO x
+git grep -Oless x
+git grep --recurse-submodules x
+git branch x
+git branch -v x
+git branch -d x
+git branch -m a b
+git branch --edit-description
+git branch --set-upstream-to=x
+git branch --sort x y
+git branch --sort --format -D
+git branch --sort --list x
+git branch --format --contains x
+git branch --format '%(signature)'
+git branch --list -D x
+git branch --format='%(signature)'
+git remote add x y
+git remote show origin
+git remote update
+git remote prune x
+git remote -v update
+git stash
+git fetch
+git checkout x
+git add f
+git init
+git tag -l
+git reflog
+git shortlog
+git config x
+git submodule status
+git worktree list
+git blame --textconv f
+git --help log
+GIT status
+cd ~root && git status
+cd "$x" && git status
+cd && git status
+cd - && git status
+cd -P x && git status
+pushd x
+popd
+"""
+
+
+def _rows(text: str) -> list[str]:
+    """One command a line; a few take several lines."""
+    lines = text.strip("\n").split("\n")
+    found: list[str] = []
+    while lines:
+        row = [lines.pop(0)]
+        if row[0].startswith('echo "a') or row[0].endswith(("$\\", '# "')):
+            row.append(lines.pop(0))
+        if row[0] == "ls" and lines[:1] == ["rm x"]:
+            row.append(lines.pop(0))
+        if row[0].startswith("cat <<"):
+            while lines and not lines[0].startswith(("cat <", "ls &", "bash ")):
+                row.append(lines.pop(0))
+        found.append("\n".join(row))
+    return found
+
+
+@pytest.mark.parametrize("command", _rows(ALLOWED), ids=repr)
+def test_more_that_only_reads(command: str, asked: Any) -> None:
+    decision = asked(command)
+    assert decision["decision"] == "allow", decision["reason"]
+
+
+@pytest.mark.parametrize("command", _rows(DENIED), ids=repr)
+def test_more_that_is_not_proven(command: str, asked: Any) -> None:
+    decision = asked(command)
+    assert decision["decision"] == "deny"
+    assert decision["reason"].startswith("Only commands proven read-only may run here: ")
+
+
+ODD = [
+    "ls\0", "ls\u00a0-l", "ls\u2028rm x", "ls\u200b", "ls\x0b-l", "ls\x0c", "ls \ud800", "ls\rrm x",
+    "uniq f \r\n", "ls 2>/dev/null\r\n", "ls >&1\r\n", "cat <<E\r\nE\nrm\r\nE\r\n", "git status\r\n",
+    "ls '\r\n'", "ls \\\r\n", "cd x &&\r\ngit status", "ls \u0662>&1", "ls " + "x" * 40_000,
+    "(" * 100 + "ls" + ")" * 100, "ls" + " && ls" * 300, "{ " * 50 + "ls" + "; }" * 50,
+    "! " * 3000 + "ls", "   ", "\n\n", "<<E\nE", "< f", "((ls))", "ls \\",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ODD, ids=lambda command: ascii(command)[:40])
+def test_what_another_reader_could_take_for_something_else(command: str) -> None:
+    assert read(command).refusal is not None
+
+
+def test_the_reason_names_the_part(asked: Any) -> None:
+    assert "`rm` is not one" in asked("ls && rm x")["reason"]
+    assert "`>out`" in asked("ls >out")["reason"]
+    assert len(asked("ls; " + "x" * 9000)["reason"]) < 300
+
+
+@pytest.mark.parametrize(("command", "status"), [("ls | head", 0), ("ls && rm x", 1)])
+def test_the_command_line_says_it_too(
+    command: str,
+    status: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("QWEN_CODE_MEMORY_BASE_DIR", str(tmp_path / "memory"))
+    options = ["--tool", "run_shell_command", "--project", str(tmp_path)]
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", command, *options])
+    assert ended.value.code == status
+    assert ("`rm` is not one" if status else "Proven read-only") in capsys.readouterr().out
+
+
+def test_a_command_that_nobody_looked_at_is_denied() -> None:
+    effective = Effective(PROFILES["dream"])
+    decision = decide(Call("run_shell_command", "shell"), None, effective)
+    assert (decision.decision, decision.rule) == ("deny", "shell")
+
+
+def test_nothing_is_proven_of_a_place_that_was_not_looked_at() -> None:
+    reading = read("git status")
+    assert reading.places == {()}
+    assert not judge(reading, {}).read_only
+    assert judge(reading, {(): ()}).read_only
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("a=1 2>/dev/null", 15),  # the grammar misses a command's name there
+        ("ls )", 2),
+        ("ls -l", 2),
+        ("ls ; rm x", 2),
+        ("if ls ; then rm x ; fi", 5),
+        ("ls > x", 6),
+        ("", 2),
+    ],
+)
+def test_where_the_grammar_disagrees_nothing_is_proven(text: str, end: int) -> None:
+    tokens = Tokens(text, (Run((Word("ls", "ls"),), 0, end),), ())
+    with pytest.raises(Refused):
+        statement(tokens)
+
+
+def test_where_git_runs() -> None:
+    def places(command: str) -> set[tuple[str, ...]]:
+        found = read(command)
+        assert found.refusal is None
+        return set(found.places)
+
+    assert places("cd a && git log") == {("a",)}
+    assert places("cd a; git log") == {(), ("a",)}
+    assert places("cd a & git log") == {(), ("a",)}
+    assert places("(cd a) && git log") == {()}
+    assert places("(cd a && git log); git log") == {(), ("a",)}
+    assert places("cd a && cd ../b && git log | head") == {("a", "../b")}
+    assert places("cd a || git log") == {()}
+    assert places("cd a && true || git log") == {(), ("a",)}
+    assert places("cd a || cd b; git log") == {(), ("a",), ("b",)}
+    assert places("cd /a && git log; cd b") == {("/a",)}
+    assert places("bash -c 'cd a && git log'") == {("a",)}
+    assert places("git diff; cd $x") == {()}
+    assert places("{ cd a; }; git log") == {(), ("a",)}
+    assert places("! cd a && git log") == {(), ("a",)}
+
+
+# Repositories
+
+
+class Ground:
+    """A project with memory inside of it, and repositories made by hand."""
+
+    def __init__(self, base: Path) -> None:
+        env = {"QWEN_CODE_MEMORY_LOCAL": "1", "HOME": str(base / "home")}
+        self.place = Embedded(base)
+        self.place.gateway._env = env
+        self.project = str(self.place.project)
+        self.session = self.place.open("dream")
+        self.memory = next(root.path for root in self.session.roots if root.kind == "project")
+        assert self.memory.startswith(self.project)
+        os.makedirs(self.memory)
+
+    def repository(self, path: str, config: str = "[core]\n\tbare = false\n") -> str:
+        for name in ("objects", "refs"):
+            os.makedirs(f"{path}/{name}")
+        write(f"{path}/HEAD", "ref: refs/heads/main\n")
+        write(f"{path}/config", config)
+        return path
+
+    def ask(self, command: str = "git status", directory: str | None = None) -> str:
+        more = {} if directory is None else {"directory": directory}
+        decision = self.place.explain(self.session, "run_shell_command", command=command, **more)
+        self.reason = decision["reason"]
+        return str(decision["decision"])
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    return Ground(tmp_path.resolve())
+
+
+PLAIN = """\
+# comment
+[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = false
+	logallrefupdates = true
+[remote "origin"]
+	url = https://example.org/x.git
+	fetch = +refs/heads/*:refs/remotes/origin/*
+[branch "a \\"b\\" \\\\ c"]
+	remote = origin
+	merge = refs/heads/main
+[user]
+	name = "A \\"B\\""
+"""
+PROGRAMS = [
+    "[core]\n\tfsmonitor = touch x", "[core]\n\tpager = x", "[diff]\n\texternal = x",
+    "[include]\n\tpath = x", '[includeIf "gitdir:/"]\n\tpath = x', '[filter "x"]\n\tclean = x',
+    '[diff "x"]\n\ttextconv = x', '[diff "x"]\n\tcommand = x', "[alias]\n\tlog = !x",
+    "[core]\n\tsshcommand = x", "[core]\n\thookspath = x", "[core]\n\tworktree = /x",
+    "[gpg]\n\tprogram = x", "[log]\n\tshowsignature = true", "[core]\n\taskpass = x",
+    "[pager]\n\tlog = x", "[core] fsmonitor = x", "[core]\nbare = a \\\n b\n", "[CORE]\n\tFsMonitor = x",
+    "[core]\n\tbare = false\r\n\tfsmonitor = x", "[core.x]\n\ta = b", "\ufeff[core]\n\tbare = false",
+    '[remote "x"]\n\tuploadpack = x', '[remote "x"]\n\tvcs = x', "[credential]\n\thelper = x",
+    "[extensions]\n\tpartialclone = x", "x = y", "[core]\n\tbare = \0", "[core", "]",
+    '[remote "a]\n\turl = x', "[trailer \"x\"]\n\tcommand = x", "[core]\n\tattributesfile = x",
+]  # fmt: skip
+
+
+def test_a_plain_repository_outside_memory_passes(ground: Ground) -> None:
+    ground.repository(f"{ground.project}/.git", PLAIN)
+    os.makedirs(f"{ground.project}/sub dir/deep")
+    for command in ("git status", "cd 'sub dir' && git log", "cd 'sub dir'; git log | head"):
+        assert ground.ask(command) == "allow", ground.reason
+    assert ground.ask(directory="sub dir/deep") == "allow", ground.reason
+    assert ground.ask(directory=ground.project) == "allow", ground.reason
+    assert ground.ask(directory=f"{ground.memory}") == "allow", ground.reason
+    assert ground.ask(directory=f"{ground.project}/none") == "deny"
+
+
+@pytest.mark.parametrize("config", PROGRAMS, ids=repr)
+def test_a_configuration_that_may_name_a_program_does_not(ground: Ground, config: str) -> None:
+    git = ground.repository(f"{ground.project}/.git", config)
+    assert ground.ask() == "deny", ground.reason
+    assert git in ground.reason
+    assert ground.ask("git --version; ls") == "allow"
+    write(f"{git}/config", PLAIN)
+    assert ground.ask() == "allow"
+    write(f"{git}/config.worktree", config)
+    assert ground.ask() == "deny"
+
+
+def test_no_repository_means_nothing_to_run(ground: Ground) -> None:
+    assert ground.ask() == "allow"
+    os.makedirs(f"{ground.project}/.git")  # no repository: git goes on upwards
+    assert ground.ask() == "allow"
+    assert ground.ask(directory=ground.memory) == "allow"
+
+
+def test_a_repository_in_memory_never_passes(ground: Ground) -> None:
+    ground.repository(f"{ground.memory}/x/.git")
+    ground.repository(f"{ground.memory}/bare")
+    outside = f"{ground.project}/outside"
+    os.makedirs(outside)
+    for directory in ("x", "bare", "bare/refs"):
+        assert ground.ask(directory=f"{ground.memory}/{directory}") == "deny"
+        assert "inside memory" in ground.reason
+        assert ground.ask(f"cd {ground.memory}/{directory} && git status") == "deny"
+        assert ground.ask(f"cd {ground.memory}; cd {directory}; git diff") == "deny"
+    write(f"{outside}/.git", f"gitdir: {ground.memory}/bare\n")
+    assert ground.ask("cd outside && git log") == "deny"
+    os.unlink(f"{outside}/.git")
+    os.symlink(f"{ground.memory}/bare", f"{outside}/.git")
+    assert ground.ask("cd outside && git log") == "deny"
+    os.unlink(f"{outside}/.git")
+    os.symlink(f"{ground.memory}/x", f"{outside}/link")
+    assert ground.ask("cd outside/link && git log") == "deny"
+    assert ground.ask("cd outside/link/.. && git log") == "allow"
+
+
+def test_parts_of_a_repository_that_lie_in_memory(ground: Ground) -> None:
+    git = ground.repository(f"{ground.project}/.git")
+    for name in ("config", "hooks"):
+        kept = f"{git}/{name}.kept"
+        if os.path.lexists(f"{git}/{name}"):
+            os.rename(f"{git}/{name}", kept)
+        write(f"{ground.memory}/{name}", "")
+        os.symlink(f"{ground.memory}/{name}", f"{git}/{name}")
+        assert ground.ask() == "deny", name
+        os.unlink(f"{git}/{name}")
+        if os.path.lexists(kept):
+            os.rename(kept, f"{git}/{name}")
+    assert ground.ask() == "allow"
+    write(f"{git}/commondir", ground.repository(f"{ground.memory}/common") + "\n")
+    assert ground.ask() == "deny"
+
+
+def test_what_git_runs_without_being_told(ground: Ground) -> None:
+    git = ground.repository(f"{ground.project}/.git")
+    hook = write(f"{git}/hooks/post-index-change", "#!/bin/sh\n")
+    assert ground.ask() == "deny" and "hook" in ground.reason
+    os.unlink(hook)
+    entry = bytes(24) + (0o160000).to_bytes(4) + bytes(12) + bytes(20) + (3).to_bytes(2) + b"sub"
+    index = b"DIRC" + (2).to_bytes(4) + (1).to_bytes(4) + entry + bytes(8)
+    write(f"{git}/index", index)
+    assert ground.ask() == "deny" and "submodules" in ground.reason
+    write(f"{git}/index", b"nothing")
+    assert ground.ask() == "deny"
+    os.unlink(f"{git}/index")
+    os.unlink(f"{git}/config")
+    os.mkfifo(f"{git}/config")
+    assert ground.ask() == "deny"
+
+
+def test_indexes() -> None:
+    plain = bytes(24) + (0o100644).to_bytes(4) + bytes(12) + bytes(20) + (1).to_bytes(2) + b"f"
+    plain += bytes(8 - len(plain) % 8)
+    link = bytes(24) + (0o160000).to_bytes(4) + bytes(12) + bytes(20) + (1).to_bytes(2) + b"g"
+    link += bytes(8 - len(link) % 8)
+    for version in (2, 3):
+        head = b"DIRC" + version.to_bytes(4)
+        assert not has_submodules(head + (2).to_bytes(4) + plain * 2, 20)
+        assert has_submodules(head + (2).to_bytes(4) + plain + link, 20)
+        assert has_submodules(head + (1).to_bytes(4) + plain + b"link", 20)
+    with pytest.raises((ValueError, IndexError)):
+        has_submodules(b"DIRC" + (2).to_bytes(4) + (9).to_bytes(4) + plain, 20)
+
+
+def test_settings_are_read_strictly() -> None:
+    found = settings(PLAIN)
+    assert found is not None
+    assert ("remote.origin.url", "https://example.org/x.git") in found
+    assert ('branch.a \\"b\\" \\\\ c.remote', "origin") in found
+
+
+@pytest.mark.parametrize("name", ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "CDPATH"])
+def test_an_environment_that_leads_elsewhere(ground: Ground, name: str) -> None:
+    os.makedirs(f"{ground.project}/sub")
+    assert ground.ask("cd sub && git log") == "allow"
+    ground.place.gateway._env[name] = "/x"
+    assert ground.ask("cd sub && git log") == "deny"
+    assert ground.ask("ls") == "allow"
+
+
+def test_the_second_of_two_places_counts(ground: Ground) -> None:
+    ground.repository(f"{ground.project}/good/.git")
+    ground.repository(f"{ground.project}/bad/.git", PROGRAMS[0])
+    assert ground.ask("cd good && git log") == "allow"
+    assert ground.ask("cd good && git log && cd ../bad && git log") == "deny"
+    assert ground.ask("(cd bad && git log); cd good && git log") == "deny"
+    assert ground.ask("(cd bad && ls); cd good && git log") == "allow"
+    assert ground.ask("git log", "bad") == "deny"
+    assert ground.ask("cd ../good && git log", "bad") == "allow"
+    assert ground.ask("cd ../good; git log", "bad") == "deny"
