@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -48,9 +48,11 @@ def clean_env(**more: str) -> dict[str, str]:
 class Raw:
     """A gateway process spoken to in bytes. Every wait has a deadline."""
 
-    def __init__(self, env: dict[str, str] | None = None, **options: Any) -> None:
+    def __init__(
+        self, env: dict[str, str] | None = None, command: Sequence[str] = SERVE, **options: Any
+    ) -> None:
         self.process = subprocess.Popen(
-            SERVE,
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,49 +1,51 @@
-"""The gateway: the one pipeline of a call. No JSON, no framing, no loop.
-
-    with a session's effective scope: look (paths, memory) → decide (policy) → do (tools) → tag
+"""The gateway: sessions, their calls, what is remembered of them. No JSON, no framing, no loop.
 
 Everything here may block, and is safe to call from several threads.
 """
 
 import os
 import secrets
-import stat
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from pinfold.audit.entry import Entry, Trace
-from pinfold.backends.base import Backend
-from pinfold.backends.local import LocalBackend
-from pinfold.backends.locks import KeyedLocks
 from pinfold.backends.publish import Seam
+from pinfold.calls import (
+    Answer,
+    Asking,
+    Calls,
+    Cancelled,
+    Request,
+    Ticket,
+    as_result,
+    note,
+    read_arguments,
+)
 from pinfold.memory.layouts import Surroundings
 from pinfold.memory.prompts import prompt_rules
-from pinfold.memory.retention import tag_for
 from pinfold.memory.roots import Look, configured_roots, find_git_root, report
-from pinfold.paths.errors import ChangedUnderfoot, WouldBlock, reraise
-from pinfold.paths.literal import expand, home_directory
-from pinfold.paths.near import near_names
-from pinfold.paths.opened import Opened, check
+from pinfold.paths.errors import WouldBlock
+from pinfold.paths.literal import decode, encode, expand, home_directory
 from pinfold.paths.volume import Volumes
-from pinfold.paths.walk import glance, walk
+from pinfold.paths.walk import glance
 from pinfold.policy.confinement import managed
 from pinfold.policy.decide import decide
-from pinfold.policy.facts import Call, Facts, RootFacts, ShellVerdict
+from pinfold.policy.facts import Answers, RootFacts, ShellVerdict, no_approver
 from pinfold.policy.names import collapse
-from pinfold.policy.pinned import find_pinned
+from pinfold.policy.rules import Rule
 from pinfold.session import Session, Sessions, merge, put
-from pinfold.tools.base import Outcome, ToolType, Workplace
+from pinfold.tools.base import ToolType
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call
 from pinfold_protocol.compaction import CompactParams, CompactResult, Reread, ResetResult
-from pinfold_protocol.convert import structure, unstructure, wire_name
-from pinfold_protocol.decision import Decision, ExplainParams
+from pinfold_protocol.convert import wire_name
+from pinfold_protocol.decision import Decision, ExplainParams, RuleSpec
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
-from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
+from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import (
     AuditOptions,
     ConnectionOptions,
@@ -56,12 +58,12 @@ from pinfold_protocol.session import (
     SessionOpenParams,
     SessionResult,
     SessionSummary,
+    TurnBeginParams,
+    TurnEndParams,
+    TurnEndResult,
+    TurnResult,
 )
 from pinfold_protocol.tools import (
-    DECISION_KEY,
-    DETAILS_KEY,
-    Content,
-    TextContent,
     ToolResult,
     ToolsCallParams,
     WriteDetails,
@@ -76,103 +78,6 @@ _TRIES = 8
 """How often a change is tried again when something else changed the tree meanwhile."""
 
 
-class Cancelled(Exception):
-    """The call was cancelled before it took effect; nothing was changed."""
-
-
-class Denied(Exception):
-    """The decision made right before publishing was another one; nothing was changed."""
-
-    def __init__(self, decision: Decision) -> None:
-        super().__init__(decision.reason)
-        self.decision = decision
-
-
-class Ticket:
-    """One call under way: it can be cancelled until its effect is being published."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._publishing = False  # stays so once something is published
-        self._cancelled = False
-
-    def cancel(self) -> bool:
-        """Cancel the call. False if it is too late."""
-        with self._lock:
-            if not self._publishing:
-                self._cancelled = True
-            return self._cancelled
-
-    @property
-    def published(self) -> bool:
-        """Whether the call has taken effect, or is about to."""
-        return self._publishing
-
-    def require_wanted(self) -> None:
-        """Raise Cancelled if it was cancelled."""
-        if self._cancelled:
-            raise Cancelled
-
-    @contextmanager
-    def publishing(self) -> Iterator[None]:
-        """From here to the end it cannot be cancelled. Raises Cancelled."""
-        with self._lock:
-            self.require_wanted()
-            self._publishing = True
-        try:
-            yield
-        except BaseException:  # nothing was published: it may be cancelled again
-            with self._lock:
-                self._publishing = False
-            raise
-
-
-@attrs.frozen
-class _Answer:
-    """What became of a call: exactly one of `outcome` and `error` is there."""
-
-    decision: Decision | None
-    outcome: Outcome | None = None
-    error: ToolError | None = None
-    tag: RetentionTag | None = None
-    published: bool = False
-
-    @property
-    def denied(self) -> bool:
-        return self.error is not None and self.error.kind == "denied"
-
-
-def _denied(decision: Decision) -> _Answer:
-    return _Answer(decision, error=ToolError("denied", f"Denied: {decision.reason}"))
-
-
-@attrs.frozen
-class _Decided:
-    """What was found and decided; its descriptors are open as long as the context lasts."""
-
-    opened: Opened
-    facts: Facts
-    decision: Decision
-    look: Look
-
-
-@attrs.frozen
-class _Request:
-    """One call with everything that its steps need."""
-
-    session: Session
-    tool: ToolType
-    arguments: Any
-    path: str
-    ticket: Ticket
-    trace: Trace
-    cached: bool = False
-
-    @property
-    def call(self) -> Call:
-        return as_call(self.tool.name)
-
-
 class Gateway:
     """Sessions, and the calls of their agents. One for each connection."""
 
@@ -181,16 +86,15 @@ class Gateway:
         env: dict[str, str] | None = None,
         *,
         cwd: str | None = None,
-        seam: Seam | None = None,
+        seam: Seam = lambda moment: None,
     ) -> None:
         self._env = dict(os.environ) if env is None else env
         self._home = home_directory(self._env)
         self._cwd = cwd or _working_directory()
-        self._seam: Seam = seam or (lambda moment: None)
-        self._backend: Backend = LocalBackend(self._seam)
-        self._files = KeyedLocks()
         self._volumes = Volumes()
+        self.calls = Calls(self._volumes, lambda: self.limits, self._real_record, seam)
         self._defaults = MemoryOptions()
+        self._rules: list[RuleSpec] = []
         self._digests: dict[str, str] = {}
         self._digests_lock = threading.Lock()
         self._recorder: Recorder | None = None
@@ -211,6 +115,9 @@ class Gateway:
         if options.memory is not None:
             configured_roots(options.memory, self._surroundings("/"))
             self._defaults = options.memory
+        if options.rules is not None:
+            self._rules = options.rules
+            self._all_rules(None, "/")
         if recorder is not None:
             self._recorder = recorder
 
@@ -237,11 +144,12 @@ class Gateway:
         project = self.project_root(params.project_root)
         roots = configured_roots(self._memory(params.memory), self._surroundings(project))
         session = Session(
-            _session_id(params.session_id),
+            _id("sessionId", params.session_id),
             params.profile,
             project,
             roots,
             merge({}, params.scope),
+            self._all_rules(params.rules, project),
         )
         result = self._result(session)
         self.sessions.add(session)
@@ -250,8 +158,38 @@ class Gateway:
     def configure_session(self, params: SessionConfigureParams) -> SessionResult:
         """`session/configure`. Waits until no change decided under the old scope is under way."""
         session = self.sessions.get(params.session_id)
-        session.configure(params.scope)
+        rules = None
+        if params.rules is not None:
+            rules = self._all_rules(params.rules, session.project_root)
+        session.configure(params.scope, rules)
         return self._result(session)
+
+    def begin_turn(self, params: TurnBeginParams) -> TurnResult:
+        """`turn/begin`. Waits until no change decided under the wider scope is under way."""
+        session = self.sessions.get(params.session_id)
+        turn_id = _id("turnId", params.turn_id)
+        session.begin_turn(turn_id, params.profile, params.scope)
+        return TurnResult(turn_id, session.scope, self._prompt_rules(session))
+
+    def end_turn(self, params: TurnEndParams) -> TurnEndResult:
+        """`turn/end`."""
+        session = self.sessions.get(params.session_id)
+        session.end_turn(params.turn_id)
+        return TurnEndResult(session.scope, self._prompt_rules(session))
+
+    def _all_rules(self, own: list[RuleSpec] | None, project: str) -> tuple[Rule, ...]:
+        """The connection's rules and a session's own. Raises RpcError (-32602)."""
+        if not own and not self._rules:
+            return ()
+        from pinfold.policy.rules import Anchors, read_rules
+
+        anchors = Anchors(project, self._home, _real)
+        known = {*TOOLS, *HOST_TOOLS}
+        ours = read_rules(self._rules, "connection", anchors, known)
+        return ours + read_rules(own or (), "session", anchors, known)
+
+    def _prompt_rules(self, session: Session) -> list[str]:
+        return prompt_rules(session.prompt_profile, session.scope)
 
     def close_session(self, session_id: str) -> SessionCloseResult:
         """`session/close`. The caller has seen to it that no call of it is under way."""
@@ -261,7 +199,7 @@ class Gateway:
     def summaries(self) -> list[SessionSummary]:
         """`session/list`."""
         return [
-            SessionSummary(s.session_id, s.profile, s.project_root, [], s.calls, s.denials)
+            SessionSummary(s.session_id, s.profile, s.project_root, s.turns, s.calls, s.denials)
             for s in self.sessions.all()
         ]
 
@@ -272,7 +210,7 @@ class Gateway:
             scope=session.scope,
             roots=report(session.roots, session.scope, self._volumes),
             tools=list(TOOLS),
-            prompt_rules=prompt_rules(session.profile, session.scope),
+            prompt_rules=self._prompt_rules(session),
         )
 
     def roots(self, session: Session) -> list[Root]:
@@ -308,25 +246,27 @@ class Gateway:
         *,
         session: Session | None = None,
         cached: bool = False,
+        answers: Answers = no_approver,
     ) -> ToolResult:
         """`tools/call`: look, decide, do, tag. `session`: the one that the params named when
         they arrived, where its id may name another one by now.
 
         Raises RpcError for an unknown session or tool, Cancelled, and with `cached` WouldBlock
-        where an answer would have to wait for anything: then nothing has happened yet.
+        where an answer would have to wait for anything: then nothing has happened yet. The same
+        with Asking, where a base rule asks and `answers` has none for this call.
         """
         session = session or self.sessions.get(params.session_id)
         tool = TOOLS.get(params.name)
         if tool is None:
             raise invalid_params("name", f"there is no tool called {short(params.name)!r}")
         with self._recording(session, tool.name) as trace:
-            answer = self._answer(session, tool, params, ticket or Ticket(), trace, cached)
-            _note(trace, answer)
+            answer = self._answer(session, tool, params, ticket or Ticket(), trace, cached, answers)
+            note(trace, answer)
         session.count(denied=answer.denied)
         self._notify(session, answer)
         self._remember_digest(answer)
         session.remember(params.call_id, answer.tag)
-        return _result(answer)
+        return as_result(answer)
 
     def _answer(
         self,
@@ -336,15 +276,17 @@ class Gateway:
         ticket: Ticket,
         trace: Trace,
         cached: bool,
-    ) -> _Answer:
+        answers: Answers,
+    ) -> Answer:
         try:
             trace.path = self._named_path(session, params.arguments)
-            arguments = _arguments(tool, params.arguments)
+            arguments = read_arguments(tool, params.arguments)
             path = expand(arguments.file_path, session.project_root, self._home)
-            request = _Request(session, tool, arguments, path, ticket, trace, cached)
-            return self._read(request) if tool.action == "read" else self._change(request)
+            return self.calls.run(
+                Request(session, tool, arguments, path, ticket, trace, cached, answers)
+            )
         except ToolError as error:
-            return _Answer(None, error=error)
+            return Answer(None, error=error)
 
     @contextmanager
     def _recording(self, session: Session, name: str) -> Iterator[Trace]:
@@ -352,7 +294,7 @@ class Gateway:
         trace = Trace()
         try:
             yield trace
-        except (WouldBlock, RpcError):
+        except (WouldBlock, Asking, RpcError):
             raise
         except Cancelled:
             trace.outcome = "cancelled"
@@ -378,7 +320,7 @@ class Gateway:
         except ToolError:
             return None
 
-    def _notify(self, session: Session, answer: _Answer) -> None:
+    def _notify(self, session: Session, answer: Answer) -> None:
         """Tell of a change below a root, so that a client can refresh a stale index."""
         details = None if answer.outcome is None else answer.outcome.details
         root = None if answer.decision is None else answer.decision.root
@@ -387,7 +329,7 @@ class Gateway:
             params = MemoryDidChangeParams(session.session_id, root, details.path, kind)
             self.on_memory_change(params)
 
-    def _remember_digest(self, answer: _Answer) -> None:
+    def _remember_digest(self, answer: Answer) -> None:
         """What a document of managed memory last was, whichever session saw or wrote it."""
         details = None if answer.outcome is None else answer.outcome.details
         tag = answer.tag
@@ -468,14 +410,14 @@ class Gateway:
         call = as_call(params.name)
         if call.action == "shell":
             call = attrs.evolve(call, command=self._gate(session, params.arguments))
-            return decide(call, None, session.effective)
         path = self._explained_path(session, params)
         with self._recording(session, params.name) as trace:
             trace.outcome = "explained"
             if path is None:
-                trace.decision = decide(call, None, session.effective)
+                trace.decision = decide(call, None, session.effective, session.answers)
                 return trace.decision
-            with self._decided(session, call, path, trace=trace) as decided:
+            with self.calls.decided(session, call, path) as decided:
+                trace.decision = decided.decision
                 return decided.decision
 
     def _explained_path(self, session: Session, params: ExplainParams) -> str | None:
@@ -518,157 +460,12 @@ class Gateway:
                 False, f"`git` would run where nothing can be seen ({error.strerror})"
             )
 
-    @contextmanager
-    def _decided(
-        self,
-        session: Session,
-        call: Call,
-        path: str,
-        *,
-        trace: Trace | None = None,
-        cached: bool = False,
-    ) -> Iterator[_Decided]:
-        """Open a path, look at the roots, decide. The one place where that happens."""
-        effective = session.effective
-        scope = effective.scope
-        changing = call.action == "change"
-        trust = scope.confine_writes if changing else scope.confine_reads
-        with ExitStack() as held:
-            try:
-                opened = held.enter_context(walk(path) if changing else glance(path, cached=cached))
-                look = held.enter_context(
-                    Look(session.roots, scope, self._volumes, trust=trust, cached=cached)
-                )
-                facts = Facts(opened.as_target(), look.whole() if changing else look.names_only())
-                if changing:
-                    facts = look.add_links_and_aliases(facts, opened)
-                    facts = attrs.evolve(facts, record=self._real_record())
-            except OSError as error:  # what cannot be looked at is not changed
-                reraise(error, str(error.filename or path))
-            decision = decide(call, facts, effective)
-            if trace is not None:
-                trace.decision = decision
-                trace.links = _links(opened)
-            yield _Decided(opened, facts, decision, look)
-
-    def _deciding(self, request: _Request) -> AbstractContextManager[_Decided]:
-        return self._decided(
-            request.session,
-            request.call,
-            request.path,
-            trace=request.trace,
-            cached=request.cached,
-        )
-
     def _real_record(self) -> str | None:
         """Where the record really is now."""
         if self._recorder is None:
             return None
         directory, base = os.path.split(self._recorder.path)
         return os.path.join(os.path.realpath(directory), base)
-
-    def _read(self, request: _Request) -> _Answer:
-        session = request.session
-        decided_under = session.effective
-        with self._deciding(request) as decided:
-            decision = decided.decision
-            if decision.decision != "allow":
-                return _denied(decision)
-            place = self._workplace(request)
-            try:
-                checked = check(decided.opened, decision)
-                outcome = request.tool.run(request.arguments, checked, place)
-            except ToolError as error:
-                if request.cached and error.kind == "not-found":
-                    raise WouldBlock from None  # names that look alike are looked for
-                return _Answer(decision, error=_with_near_names(error, decided.opened))
-            tag = None
-            if decision.root is not None:
-                roots = _whole(decided)
-                sha256 = getattr(outcome.details, "sha256", None)
-                tag = tag_for(
-                    decided.opened, decision.root, roots, sha256, complete=outcome.complete
-                )
-            if session.effective is not decided_under:
-                again = decide(request.call, decided.facts, session.effective)
-                if again.decision != "allow":
-                    return _denied(again)
-            request.ticket.require_wanted()
-            return _Answer(decision, outcome=outcome, tag=tag)
-
-    def _change(self, request: _Request) -> _Answer:
-        for _ in range(_TRIES):
-            request.ticket.require_wanted()
-            try:
-                return self._change_once(request)
-            except ChangedUnderfoot:
-                continue
-            except Denied as error:
-                return _denied(error.decision)
-        message = (
-            f"{request.path}: something else keeps changing it. Nothing was changed; try again."
-        )
-        with self._deciding(request) as last:
-            if last.decision.decision != "allow":
-                return _denied(last.decision)
-            return _Answer(last.decision, error=ToolError("changed-underfoot", message))
-
-    def _change_once(self, request: _Request) -> _Answer:
-        with self._deciding(request) as first:
-            self._seam("opened")
-            if first.decision.decision != "allow":
-                return _denied(first.decision)
-            with self._files.hold(first.opened.key) as waited:
-                if not waited:
-                    return self._perform(request, first)
-                with self._deciding(request) as again:
-                    if again.decision.decision != "allow":
-                        return _denied(again.decision)
-                    if again.opened.key != first.opened.key:
-                        raise ChangedUnderfoot(request.path)
-                    return self._perform(request, again)
-
-    def _perform(self, request: _Request, decided: _Decided) -> _Answer:
-        request.ticket.require_wanted()
-        checked = check(
-            decided.opened,
-            decided.decision,
-            lambda: self._publishing(request, decided.opened),
-            sweep=find_pinned(decided.facts) is None,
-        )
-        try:
-            place = self._workplace(request)
-            outcome = request.tool.run(request.arguments, checked, place)
-        except ToolError as error:
-            return _Answer(decided.decision, error=_with_near_names(error, decided.opened))
-        return _Answer(decided.decision, outcome=outcome, published=request.ticket.published)
-
-    def _workplace(self, request: _Request) -> Workplace:
-        session = request.session
-        return Workplace(
-            backend=self._backend,
-            limits=self.limits,
-            known=session.known,
-            staleness=session.scope.staleness,
-            cached=request.cached,
-            require_wanted=request.ticket.require_wanted,
-        )
-
-    @contextmanager
-    def _publishing(self, request: _Request, opened: Opened) -> Iterator[None]:
-        """Once more, whole, with fresh facts and the scope now in force; then no way back."""
-        session = request.session
-        with (
-            session.gate.passing(),
-            request.ticket.publishing(),
-            self._deciding(request) as again,
-        ):
-            opened.require_same(again.opened)
-            if again.decision.decision != "allow":
-                raise Denied(again.decision)
-            if session.closed:
-                raise Cancelled
-            yield
 
 
 def _working_directory() -> str:
@@ -677,14 +474,6 @@ def _working_directory() -> str:
         return os.getcwd()
     except OSError:
         return "/"
-
-
-def _whole(decided: _Decided) -> tuple[RootFacts, ...]:
-    """With the reserved directories, for the tag; one that cannot be looked at is not told."""
-    try:
-        return decided.look.whole()
-    except OSError:
-        return decided.facts.roots
 
 
 def _from_uri(raw: str) -> str:
@@ -702,30 +491,15 @@ def _from_uri(raw: str) -> str:
     return path
 
 
-def _session_id(given: str | None) -> str:
+def _id(member: str, given: str | None) -> str:
     if given == "":
-        raise invalid_params("sessionId", "must not be empty")
-    return given or f"session-{secrets.token_hex(8)}"
+        raise invalid_params(member, "must not be empty")
+    return given or f"{member.removesuffix('Id')}-{secrets.token_hex(8)}"
 
 
-def _links(opened: Opened) -> int | None:
-    """How many names a file has; None for anything else."""
-    status = opened.status
-    return status.st_nlink if status is not None and stat.S_ISREG(status.st_mode) else None
-
-
-def _note(trace: Trace, answer: _Answer) -> None:
-    """Take over for the record what became of a call."""
-    trace.decision = answer.decision
-    if answer.error is not None:
-        trace.outcome = "denied" if answer.denied else f"failed:{answer.error.kind}"
-        return
-    assert answer.outcome is not None
-    details = answer.outcome.details
-    trace.before, trace.after = answer.outcome.before, details.sha256
-    if isinstance(details, WriteDetails) and not answer.published:
-        trace.outcome = "dry-run" if details.changed else "unchanged"
-        trace.after = trace.before
+def _real(path: str) -> str:
+    """What a path leads to now, as text."""
+    return decode(os.path.realpath(encode(path)))
 
 
 def _text_argument(arguments: dict[str, Any], name: str, default: str | None) -> str:
@@ -736,49 +510,3 @@ def _text_argument(arguments: dict[str, Any], name: str, default: str | None) ->
         problem = "is missing" if value is None else "must be a string"
         raise invalid_params(f"arguments.{name}", problem)
     return value
-
-
-def _arguments(tool: ToolType, raw: dict[str, Any]) -> Any:
-    """Raw arguments → the tool's own type. Raises ToolError `invalid-arguments`."""
-    if len(raw) > _MOST_ARGUMENTS:
-        message = f"{tool.name} takes {', '.join(tool.properties)}, and nothing else"
-        raise ToolError("invalid-arguments", message)
-    given = {name: value for name, value in raw.items() if name not in IGNORED_ARGUMENTS}
-    try:
-        arguments = structure(given, tool.arguments)
-    except RpcError as error:
-        data = error.data or {}
-        member, problem = data.get("path") or "arguments", data.get("problem")
-        if member in given and member not in tool.properties:
-            problem = f"is not an argument of {tool.name}; it takes {', '.join(tool.properties)}"
-        raise ToolError("invalid-arguments", f"{member}: {problem}", path=member) from None
-    tool.check(arguments)
-    return arguments
-
-
-def _result(answer: _Answer) -> ToolResult:
-    meta: dict[str, Any] = {}
-    if answer.error is not None:
-        error = answer.error
-        members = {"kind": error.kind, "message": error.message, **error.data}
-        meta[DETAILS_KEY] = {"error": members}
-        content: tuple[Content, ...] = (TextContent(error.message),)
-    else:
-        assert answer.outcome is not None
-        meta[DETAILS_KEY] = unstructure(answer.outcome.details)
-        content = answer.outcome.content
-    meta[DECISION_KEY] = None if answer.decision is None else unstructure(answer.decision)
-    if answer.tag is not None:
-        meta[RETENTION_KEY] = unstructure(answer.tag)
-    return ToolResult(list(content), answer.error is not None, meta)
-
-
-def _with_near_names(error: ToolError, opened: Opened) -> ToolError:
-    """For a file that is not there: names in the same directory that look alike."""
-    if error.kind != "not-found" or len(opened.missing) != 1 or opened.parent is None:
-        return error
-    near = near_names(opened)
-    if not near:
-        return error
-    message = f"{error.message}. There is {', '.join(map(repr, near))}."
-    return ToolError(error.kind, message, **error.data, near=near)

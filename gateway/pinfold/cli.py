@@ -274,9 +274,9 @@ def _override(text: str) -> tuple[str, Any]:
 
 
 def _failed(message: str) -> int:
-    from pinfold.terminal import plain
+    from pinfold.text.visible import visible
 
-    print(f"pinfold: {plain(message.removeprefix('Invalid params: '))}", file=sys.stderr)
+    print(f"pinfold: {visible(message.removeprefix('Invalid params: '))}", file=sys.stderr)
     return FAILED
 
 
@@ -295,13 +295,14 @@ def _draw_decision(
     from rich.table import Table
     from rich.text import Text
 
-    from pinfold.terminal import console, plain, shown
+    from pinfold.terminal import console, shown
+    from pinfold.text.visible import visible
     from pinfold.tools.registry import as_call
 
     out = console()
     allowed = decision.decision == "allow"
     verdict = ("  ✓ ALLOW", "bold green") if allowed else ("  ✗ DENY", "bold red")
-    call = plain(f"   {options.tool} in a {session.profile} session")
+    call = visible(f"   {options.tool} in a {session.profile} session")
     out.print(Text.assemble(verdict, call))
     out.print(Padding(shown(decision.reason), (0, 0, 0, 4), expand=False))
     table = Table.grid(padding=(0, 2))
@@ -313,9 +314,7 @@ def _draw_decision(
         "leads to": decision.resolved_path if decision.resolved_path != decision.path else None,
         "memory": f"{decision.root} root" if decision.root else None,
         "rule": decided,
-        "from": {"profile": f"the {session.profile} profile", "override": "an override"}.get(
-            decision.source or ""
-        ),
+        "from": _source(decision, session.profile),
     }
     for name, value in rows.items():
         if value is not None:
@@ -323,6 +322,13 @@ def _draw_decision(
     if as_call(options.tool).action == "unknown":
         table.add_row("    note", Text("pinfold does not know this tool", "yellow"))
     out.print(table)
+
+
+def _source(decision: "Decision", profile: str) -> str | None:
+    named = {"profile": f"the {profile} profile", "override": "an override", "turn": "a turn"}
+    return (
+        None if decision.source is None else named.get(str(decision.source), str(decision.source))
+    )
 
 
 def _draw_roots(roots: "list[Root]", protected: bool) -> None:

@@ -11,7 +11,8 @@ import attrs
 
 from pinfold.audit.line import Record, parse
 from pinfold.audit.reader import Trail
-from pinfold.terminal import console, plain
+from pinfold.terminal import console
+from pinfold.text.visible import visible
 from pinfold_protocol.errors import short
 
 if TYPE_CHECKING:
@@ -109,18 +110,18 @@ def drawn(record: Record) -> "Text":
     if record.lost is not None:
         return Text.assemble(when, (f"!  {record.lost} lines are missing here", "bold yellow"))
     path, real, match = record.text("path"), record.text("realPath"), record.text("match")
-    leads = f" → {plain(real)}" if real is not None and real != path else ""
-    rule = plain(record.text("rule") or "undecided") + (f" ({plain(match)})" if match else "")
-    outcome = plain(record.text("outcome") or "")
+    leads = f" → {visible(real)}" if real is not None and real != path else ""
+    rule = visible(record.text("rule") or "undecided") + (f" ({visible(match)})" if match else "")
+    outcome = visible(record.text("outcome") or "")
     return Text.assemble(
         when,
         _MARKS.get(record.text("decision"), ("?", "yellow")),
-        (f"  {plain(record.text('tool') or ''):<11}  ", "bold"),
-        "no path" if path is None else plain(path),
+        (f"  {visible(record.text('tool') or ''):<11}  ", "bold"),
+        "no path" if path is None else visible(path),
         (leads, "cyan"),
         f"  {rule}  ",
         (outcome, "red" if outcome.startswith(("denied", "failed")) else ""),
-        (f"  {plain(record.text('session') or '')}", "dim"),
+        (f"  {visible(record.text('session') or '')}", "dim"),
     )
 
 
@@ -145,4 +146,4 @@ def _failed(message: str) -> int:
 
 def _say(message: str) -> None:
     if sys.stderr is not None:
-        print(f"pinfold: {plain(message)}", file=sys.stderr)
+        print(f"pinfold: {visible(message)}", file=sys.stderr)

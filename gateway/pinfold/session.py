@@ -9,8 +9,11 @@ import attrs
 
 from pinfold.memory.roots import RootPath
 from pinfold.paths.known import KnownFiles
-from pinfold.policy.facts import Effective
+from pinfold.policy.facts import AskKey, Effective
+from pinfold.policy.rules import Rule
+from pinfold.policy.scopes import narrowed
 from pinfold_protocol.convert import wire_name
+from pinfold_protocol.decision import Asked
 from pinfold_protocol.errors import UNKNOWN_SESSION, RpcError, invalid_params, short
 from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import PROFILES, Profile, Scope, ScopePatch
@@ -77,6 +80,14 @@ class Gate:
                 self._condition.notify_all()
 
 
+@attrs.frozen
+class _Turn:
+    """What a turn asks for: whole, or some members of the scope."""
+
+    profile: Profile | None
+    members: dict[str, object]
+
+
 class Session:
     """One open session. Thread-safe: calls run on several threads."""
 
@@ -87,6 +98,7 @@ class Session:
         project_root: str,
         roots: tuple[RootPath, ...],
         overrides: dict[str, object],
+        rules: tuple[Rule, ...] = (),
     ) -> None:
         self.session_id = session_id
         self.profile: Profile = profile
@@ -100,6 +112,9 @@ class Session:
         self.issued: dict[RetentionTag, None] = {}
         self.known = KnownFiles()
         self._overrides = overrides
+        self._rules = rules
+        self._turns: dict[str, _Turn] = {}
+        self._answers: dict[AskKey, Asked] = {}
         self._effective = self._compute()
         self._lock = threading.Lock()
 
@@ -113,15 +128,60 @@ class Session:
         """The scope in force now."""
         return self._effective.scope
 
-    def _compute(self) -> Effective:
-        scope = attrs.evolve(PROFILES[self.profile], **self._overrides)  # type: ignore[arg-type]
-        return Effective(scope, frozenset(self._overrides))
+    @property
+    def prompt_profile(self) -> Profile:
+        """Whose sentences the prompt needs: a dream's, while there is one."""
+        dreaming = any(turn.profile == "dream" for turn in self._turns.values())
+        return "dream" if dreaming else self.profile
 
-    def configure(self, patch: ScopePatch | None) -> None:
-        """Exchange the scope. Returns when no change decided under the old one is under way."""
+    @property
+    def turns(self) -> list[str]:
+        """The ids of the active turns, in the order in which they began."""
+        return list(self._turns)
+
+    def _compute(self) -> Effective:
+        own = attrs.evolve(PROFILES[self.profile], **self._overrides)  # type: ignore[arg-type]
+        scope, turns = narrowed(own, {name: turn.members for name, turn in self._turns.items()})
+        return Effective(scope, frozenset(self._overrides), turns, self._rules)
+
+    def configure(self, patch: ScopePatch | None, rules: tuple[Rule, ...] | None = None) -> None:
+        """Exchange the scope, and the rules if they are given: answers to the old ones are gone
+        then. Returns when no change decided under the old ones is under way."""
         with self.gate.closed():
             self._overrides = merge(self._overrides, patch)
+            if rules is not None:
+                self._rules = rules
+                self._answers = {}
             self._effective = self._compute()
+
+    def begin_turn(self, turn_id: str, profile: Profile | None, patch: ScopePatch | None) -> None:
+        """Narrow the scope. Returns as `configure` does. Raises RpcError (-32602) if the turn is
+        active already."""
+        members = {} if profile is None else attrs.asdict(PROFILES[profile])
+        with self.gate.closed():
+            if turn_id in self._turns:
+                raise invalid_params("turnId", "a turn with this id is active")
+            self._turns[turn_id] = _Turn(profile, merge(members, patch))
+            self._effective = self._compute()
+
+    def end_turn(self, turn_id: str) -> None:
+        """Lift what the turn narrowed. Raises RpcError (-32602) if it is not active."""
+        with self.gate.closed():
+            if turn_id not in self._turns:
+                raise invalid_params("turnId", "there is no active turn with this id")
+            del self._turns[turn_id]
+            self._effective = self._compute()
+
+    def answers(self, key: AskKey) -> Asked | None:
+        """`allow-session` for what was allowed for the rest of the session."""
+        return self._answers.get(key)
+
+    def allow(self, key: AskKey) -> None:
+        """Remember an `allow-session`."""
+        with self._lock:
+            answers = dict(self._answers)
+            put(answers, key, "allow-session")
+            self._answers = answers
 
     def count(self, *, denied: bool) -> None:
         """Count a call that was answered."""

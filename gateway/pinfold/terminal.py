@@ -1,15 +1,15 @@
 """What people look at: a console that does not cut paths, and text that cannot play tricks."""
 
 import sys
-import unicodedata
 from typing import TYPE_CHECKING
+
+from pinfold.text.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
 _WIDE = 400
-_HIDDEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs"})
 
 
 def console() -> "Console":
@@ -22,17 +22,8 @@ def console() -> "Console":
     return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 
 
-def plain(text: str) -> str:
-    """Text that came from elsewhere, with everything invisible written out: an agent chooses
-    paths, and a terminal obeys some of them."""
-    return "".join(
-        char.encode("unicode_escape").decode() if unicodedata.category(char) in _HIDDEN else char
-        for char in text
-    )
-
-
 def shown(text: str, style: str = "") -> "Text":
     """The same, for rich."""
     from rich.text import Text
 
-    return Text(plain(text), style)
+    return Text(visible(text), style)

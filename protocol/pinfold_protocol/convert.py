@@ -18,6 +18,7 @@ from cattrs.errors import (
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from pinfold_protocol.compaction import TRIGGERS, Names, Trigger
+from pinfold_protocol.decision import RuleSource, Source
 from pinfold_protocol.errors import invalid_params, short
 from pinfold_protocol.session import ScopePatch
 from pinfold_protocol.tools import Content, ImageContent, TextContent
@@ -248,6 +249,17 @@ def _names(value: Any, _: Any) -> Any:
     return value
 
 
+_PLAIN_SOURCES = ("profile", "override", "turn")
+
+
+def _source(value: Any, _: Any) -> Any:
+    if isinstance(value, dict):
+        return converter.structure(value, RuleSource)
+    if value is not None and value not in _PLAIN_SOURCES:
+        raise _Problem("must be a source of a decision")
+    return value
+
+
 def _one_of(wanted: Any) -> Callable[[Any], bool]:
     return lambda cls: bool(cls == wanted)
 
@@ -260,6 +272,7 @@ converter.register_structure_hook(float, _number)
 converter.register_structure_hook_factory(_is_dict, _structure_dict)
 converter.register_structure_hook_func(_one_of(Trigger), _trigger)
 converter.register_structure_hook_func(_one_of(Names | None), _names)
+converter.register_structure_hook_func(_one_of(Source | None), _source)
 converter.register_structure_hook_func(_is_token, _token)
 converter.register_structure_hook_func(_is_content, _content)
 converter.register_structure_hook_func(_is_literal, _literal)
@@ -272,6 +285,10 @@ converter.register_unstructure_hook_func(
 )
 converter.register_unstructure_hook_func(
     _one_of(Trigger), lambda trigger: converter.get_unstructure_hook(type(trigger))(trigger)
+)
+converter.register_unstructure_hook_func(
+    _one_of(Source | None),
+    lambda value: unstructure(value) if isinstance(value, RuleSource) else value,
 )
 converter.register_unstructure_hook_factory(_is_dict, _unstructure_dict)
 

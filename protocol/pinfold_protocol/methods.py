@@ -16,6 +16,8 @@ SESSION_OPEN = "session/open"
 SESSION_CONFIGURE = "session/configure"
 SESSION_CLOSE = "session/close"
 SESSION_LIST = "session/list"
+TURN_BEGIN = "turn/begin"
+TURN_END = "turn/end"
 MEMORY_ROOTS = "memory/roots"
 TOOLS_LIST = "tools/list"
 TOOLS_CALL = "tools/call"
@@ -23,6 +25,7 @@ POLICY_EXPLAIN = "policy/explain"
 CONTEXT_COMPACT = "context/compact"
 CONTEXT_RESET = "context/reset"
 MEMORY_DID_CHANGE = "memory/didChange"
+PERMISSION_REQUEST = "permission/request"
 
 
 @attrs.frozen
@@ -40,6 +43,8 @@ METHODS: dict[str, Method] = {
     SESSION_CONFIGURE: Method(session.SessionConfigureParams, session.SessionResult),
     SESSION_CLOSE: Method(session.SessionParams, session.SessionCloseResult),
     SESSION_LIST: Method(session.SessionListParams, session.SessionListResult),
+    TURN_BEGIN: Method(session.TurnBeginParams, session.TurnResult),
+    TURN_END: Method(session.TurnEndParams, session.TurnEndResult),
     MEMORY_ROOTS: Method(session.SessionParams, session.RootsResult),
     TOOLS_LIST: Method(tools.ToolsListParams, tools.ToolsListResult),
     TOOLS_CALL: Method(tools.ToolsCallParams, tools.ToolResult),
@@ -47,4 +52,7 @@ METHODS: dict[str, Method] = {
     CONTEXT_COMPACT: Method(compaction.CompactParams, compaction.CompactResult),
     CONTEXT_RESET: Method(session.SessionParams, compaction.ResetResult),
     MEMORY_DID_CHANGE: Method(session.MemoryDidChangeParams, None, "gateway-to-host"),
+    PERMISSION_REQUEST: Method(
+        decision.PermissionParams, decision.PermissionResult, "gateway-to-host"
+    ),
 }

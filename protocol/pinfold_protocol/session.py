@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import attrs
 
-from pinfold_protocol.decision import RootKind
+from pinfold_protocol.decision import RootKind, RuleSpec
 
 Profile = Literal["main", "extraction", "dream", "remember"]
 Shell = Literal["deny", "read-only", "unscoped"]
@@ -68,13 +68,14 @@ class MemoryOptions:
 
 @attrs.frozen
 class Limits:
-    """Sizes in bytes, but for `read_lines`. Defaults for all sessions of a connection."""
+    """Sizes in bytes, but for `read_lines`; `ask_seconds` is how long a question waits. Defaults
+    for all sessions of a connection."""
 
     max_message_bytes: int = 64 * 1024 * 1024
     max_file_bytes: int = 64 * 1024 * 1024
     read_lines: int = 2000
     read_bytes: int = 256 * 1024
-    ask_seconds: Any = attrs.field(default=None, metadata={"unsupported": True})
+    ask_seconds: int = 120
     editor_seconds: Any = attrs.field(default=None, metadata={"unsupported": True})
 
 
@@ -93,12 +94,12 @@ class AuditOptions:
 
 @attrs.frozen
 class ConnectionOptions:
-    """`initializationOptions.pinfold`. `rules` and `upstreams` are not supported yet. Without
+    """`initializationOptions.pinfold`. `upstreams` is not supported yet. Without
     `audit` nothing is recorded."""
 
     memory: MemoryOptions | None = None
     limits: Limits | None = None
-    rules: Any = attrs.field(default=None, metadata={"unsupported": True})
+    rules: list[RuleSpec] | None = None
     audit: AuditOptions | None = None
     upstreams: Any = attrs.field(default=None, metadata={"unsupported": True})
 
@@ -130,7 +131,7 @@ class SessionOpenParams:
     scope: ScopePatch | None = None
     memory: MemoryOptions | None = None
     backend: Literal["local"] | None = None
-    rules: Any = attrs.field(default=None, metadata={"unsupported": True})
+    rules: list[RuleSpec] | None = None
 
 
 @attrs.frozen
@@ -147,11 +148,48 @@ class SessionResult:
 
 @attrs.frozen
 class SessionConfigureParams:
-    """`session/configure`: `scope` merges over the current one."""
+    """`session/configure`: `scope` merges over the current one, `rules` replaces the session's own
+    (an empty list takes them away)."""
 
     session_id: str
     scope: ScopePatch | None = None
-    rules: Any = attrs.field(default=None, metadata={"unsupported": True})
+    rules: list[RuleSpec] | None = None
+
+
+@attrs.frozen
+class TurnBeginParams:
+    """`turn/begin`: narrow the session for one turn, to a profile or by single members. What would
+    widen it has no effect."""
+
+    session_id: str
+    profile: Profile | None = None
+    scope: ScopePatch | None = None
+    turn_id: str | None = None
+
+
+@attrs.frozen
+class TurnResult:
+    """The answer to `turn/begin`; `scope` is the effective one while the turn lasts."""
+
+    turn_id: str
+    scope: Scope
+    prompt_rules: list[str]
+
+
+@attrs.frozen
+class TurnEndParams:
+    """`turn/end`."""
+
+    session_id: str
+    turn_id: str
+
+
+@attrs.frozen
+class TurnEndResult:
+    """The answer to `turn/end`: what is effective now."""
+
+    scope: Scope
+    prompt_rules: list[str]
 
 
 @attrs.frozen

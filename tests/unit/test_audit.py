@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinfold.app import Cancelled, Ticket
 from pinfold.audit.entry import Entry, Trace
 from pinfold.audit.line import LONGEST, line_of, lost_line, parse
+from pinfold.calls import Cancelled, Ticket
 from pinfold_protocol.decision import Decision
 from pinfold_protocol.errors import RpcError
 from pinfold_protocol.session import AuditOptions, ConnectionOptions
@@ -191,7 +191,7 @@ def test_a_cancelled_call_and_a_bug_have_lines_too(tmp_path: Path) -> None:
     def bug(*_: object) -> None:
         raise ZeroDivisionError
 
-    place.gateway._backend.replace = bug  # type: ignore[assignment, method-assign]
+    place.gateway.calls.backend.replace = bug  # type: ignore[assignment, method-assign]
     with pytest.raises(ZeroDivisionError):
         place.gateway.call(params)
     lines = place.lines()

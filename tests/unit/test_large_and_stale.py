@@ -292,7 +292,7 @@ def test_a_read_whose_file_moved_meanwhile_carries_no_tag(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(f"{bench.place.memory}/t.md", "x")
-    backend = bench.place.gateway._backend
+    backend = bench.place.gateway.calls.backend
     real_read = backend.read
 
     def read_and_move(*arguments: Any, **options: Any) -> bytes:

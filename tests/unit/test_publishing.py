@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pinfold.app import Cancelled, Ticket
+from pinfold.calls import Cancelled, Ticket
 from pinfold.paths import linux
 from pinfold_protocol.session import ScopePatch
 from pinfold_protocol.tools import ToolsCallParams

@@ -14,14 +14,19 @@ from typing import TYPE_CHECKING, Any
 from pinfold import __version__
 from pinfold.doors.codec import serialize
 from pinfold.doors.order import Lane, Turn, heed, resolve
+from pinfold.doors.questions import Questions
 from pinfold.doors.rpc import Request, Rpc
 from pinfold.doors.stdio import log
 from pinfold.doors.wire import CONGESTED, Wire
 from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
 
 if TYPE_CHECKING:
-    from pinfold.app import Gateway, Ticket
+    from pinfold.app import Gateway
+    from pinfold.calls import Asking, Ticket
+    from pinfold.policy.facts import AskKey
+    from pinfold.session import Session
     from pinfold_protocol.compaction import CompactParams
+    from pinfold_protocol.decision import Asked
     from pinfold_protocol.session import MemoryDidChangeParams
     from pinfold_protocol.tools import ToolsCallParams
 
@@ -36,8 +41,28 @@ _BEHIND_BYTES = 1 << 20
 `_ANSWER_BYTES` to come, and all of them must fit below `CONGESTED`."""
 SETTLE_SECONDS = 0.6
 _CALL = "tools/call"
+_MOST_QUESTIONS = 8
 _PUBLISHING_SECONDS = 60.0
 """How long `session/close` and `shutdown` wait for a disk that does not answer."""
+
+
+class _Call:
+    """A tool call under way: its work on the pool, and what was answered to its questions."""
+
+    def __init__(
+        self,
+        request: Request,
+        params: "ToolsCallParams",
+        ticket: "Ticket",
+        session: "Session",
+        work: "list[asyncio.Future[Any]] | None" = None,
+    ) -> None:
+        self.request = request
+        self.params = params
+        self.ticket = ticket
+        self.session = session
+        self.work = work
+        self.answers: dict[AskKey, Asked] = {}
 
 
 class Native:
@@ -53,6 +78,8 @@ class Native:
         self._session_messages: set[asyncio.Future[Any]] = set()
         self._lanes: dict[str, Lane] = {}
         self._turns: dict[str, Turn] = {}
+        self._asking: dict[str, asyncio.Future[None]] = {}
+        self._questions: Questions
         self._running = 0
         self._abandoned = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -68,6 +95,9 @@ class Native:
         ours = options.get("pinfold") if isinstance(options, dict) else None
         if ours is not None:
             self._set_options(ours)
+        self._questions = Questions(
+            self.rpc.ask, lambda: self.gateway.limits.ask_seconds, params.get("capabilities")
+        )
         process = params.get("processId")
         if type(process) is int and process > 0:
             self._watch(process)
@@ -157,6 +187,14 @@ class Native:
 
         return listed()
 
+    def begin_turn(self, request: Request, params: Any) -> Any:
+        """`turn/begin`."""
+        return self._session_message(request, lambda: self.gateway.begin_turn(params))
+
+    def end_turn(self, request: Request, params: Any) -> Any:
+        """`turn/end`."""
+        return self._session_message(request, lambda: self.gateway.end_turn(params))
+
     def memory_roots(self, request: Request, params: Any) -> Any:
         """`memory/roots`."""
 
@@ -205,7 +243,7 @@ class Native:
 
     def call(self, request: Request, params: "ToolsCallParams") -> Any:
         """`tools/call`: in place if that cannot block, else on the pool."""
-        from pinfold.app import Ticket
+        from pinfold.calls import Ticket
         from pinfold.tools.registry import TOOLS
 
         ticket = Ticket()
@@ -213,25 +251,60 @@ class Native:
         request.changing = tool is not None and tool.action == "change"
         request.cancel = ticket.cancel
         if request.changing:
-            return self._change(params, ticket)
-        return self._in_order(params.session_id, lambda: self._read(params, ticket))
+            return self._change(request, params, ticket)
+        return self._in_order(params.session_id, lambda: self._read(request, params, ticket))
 
-    def _read(self, params: "ToolsCallParams", ticket: "Ticket") -> Any:
+    def _read(self, request: Request, params: "ToolsCallParams", ticket: "Ticket") -> Any:
+        from pinfold.calls import Asking
         from pinfold.paths.errors import WouldBlock
 
-        session = self.gateway.sessions.get(params.session_id)
+        call = _Call(request, params, ticket, self.gateway.sessions.get(params.session_id))
         if not self._wire.congested:
             try:
-                return _plain(self.gateway.call(params, ticket, session=session, cached=True))
+                return _plain(self._perform(call, cached=True))
             except WouldBlock:
                 pass
-        return self._on_pool(lambda: self.gateway.call(params, ticket, session=session))
+            except Asking as asking:
+                return self._answered(call, asking)
+        return self._answered(call)
 
-    def _change(self, params: "ToolsCallParams", ticket: "Ticket") -> Awaitable[Any]:
+    def _perform(self, call: "_Call", cached: bool = False) -> Any:
+        from pinfold.policy.facts import no_approver
+
+        answers = call.answers.get if self._questions.possible else no_approver
+        return self.gateway.call(
+            call.params, call.ticket, session=call.session, cached=cached, answers=answers
+        )
+
+    async def _answered(self, call: "_Call", asking: "Asking | None" = None) -> Any:
+        """A call, with what the client answers to its questions. A path that leads elsewhere each
+        time it is looked at is asked about some times, and then no more."""
+        from pinfold.calls import Asking
+
+        for _ in range(_MOST_QUESTIONS):
+            if asking is not None:
+                call.request.asking = True
+                try:
+                    answer = await self._questions.answer(call.session, call.params, asking)
+                finally:
+                    call.request.asking = False
+                call.answers[asking.key] = answer
+            try:
+                return await self._on_pool(lambda: self._perform(call), call.work)
+            except Asking as error:
+                asking = error
+        assert asking is not None
+        call.answers[asking.key] = "no-approver"
+        return await self._on_pool(lambda: self._perform(call), call.work)
+
+    def _change(
+        self, request: Request, params: "ToolsCallParams", ticket: "Ticket"
+    ) -> Awaitable[Any]:
         """Changes to one directory, as it is written, run one by one in order of arrival: that
         orders the changes to one path, and a directory that somebody keeps locked costs one
         thread. Other spellings of a path exclude each other, but are not ordered."""
-        key = self._turn_key(params)
+        path = self._changed_path(params)
+        key = path.rpartition("/")[0]
         work: list[asyncio.Future[Any]] = []
         found = self._in_order(
             params.session_id, lambda: self.gateway.sessions.get(params.session_id)
@@ -242,12 +315,10 @@ class Native:
             session = await found if isinstance(found, Awaitable) else found
             if turn.previous is not None:
                 await asyncio.wait((turn.previous,))
-            return await self._on_pool(
-                lambda: self.gateway.call(params, ticket, session=session), work
-            )
+            return await self._in_turn(_Call(request, params, ticket, session, work), path, turn)
 
         def answered(_: Any) -> None:
-            turn.leave(work[0] if work else None)
+            turn.leave(work[-1] if work else None)
 
         def over(_: Any) -> None:
             if self._turns.get(key) is turn:
@@ -258,16 +329,40 @@ class Native:
         turn.over.add_done_callback(over)
         return task
 
-    def _turn_key(self, params: "ToolsCallParams") -> str:
+    async def _in_turn(self, call: "_Call", path: str, turn: Turn) -> Any:
+        """A change that waits for an answer lets others in its directory pass, but for those of
+        the same path."""
+        from pinfold.calls import Asking
+
+        asking, earlier = None, self._asking.get(path)
+        if earlier is None:
+            try:
+                return await self._on_pool(lambda: self._perform(call), call.work)
+            except Asking as error:
+                asking = error
+        over: asyncio.Future[None] = self._loop.create_future()
+        self._asking[path] = over
+        turn.leave(None)
+        try:
+            if earlier is not None:
+                await asyncio.wait((earlier,))
+            return await self._answered(call, asking)
+        finally:
+            if self._asking.get(path) is over:
+                del self._asking[path]
+            over.set_result(None)
+
+    def _changed_path(self, params: "ToolsCallParams") -> str:
+        """As it is written, from the file system's root; empty where it will be refused."""
         from pinfold.policy.names import collapse
 
         path = params.arguments.get("file_path")
         if not isinstance(path, str) or len(path) > _MAX_PATH:
             return ""  # it will be refused
         if path.startswith("~"):
-            return path.rpartition("/")[0]
+            return path
         base = self._project(params.session_id)
-        return collapse(path if path.startswith("/") else f"{base}/{path}").rpartition("/")[0]
+        return collapse(path if path.startswith("/") else f"{base}/{path}")
 
     def _project(self, session_id: str) -> str | None:
         if lane := self._lanes.get(session_id):
@@ -350,7 +445,7 @@ class Native:
 
         `begun` gets the future of the work, which ends with its thread, not with the request.
         """
-        from pinfold.app import Cancelled
+        from pinfold.calls import Cancelled
 
         if self._waiting or not self._has_room():
             place: asyncio.Future[None] = self._loop.create_future()
@@ -417,7 +512,7 @@ class Native:
     async def _settle(self, requests: list[Request]) -> None:
         """Changes get a little time; what is being published then is waited for."""
         for each in requests:
-            if not each.changing:
+            if each.asking or not each.changing:
                 self.rpc.cancel(each)
         await _ended(requests, SETTLE_SECONDS)
         for each in requests:
@@ -453,6 +548,8 @@ _HANDLERS: dict[str, Callable[[Native, Request, Any], Any]] = {
     "session/configure": Native.configure_session,
     "session/close": Native.close_session,
     "session/list": Native.list_sessions,
+    "turn/begin": Native.begin_turn,
+    "turn/end": Native.end_turn,
     "memory/roots": Native.memory_roots,
     "tools/list": Native.list_tools,
     _CALL: Native.call,

@@ -24,8 +24,9 @@ _MAX_RUNNING = 20_000
 
 
 class Request:
-    """A request under way. `cancel` is what else must happen when it is cancelled: it returns
-    False if it is too late, and then the request is answered as if nobody had asked."""
+    """A request under way. `asking`: it waits for an answer of the client. `cancel` is what else
+    must happen when it is cancelled: it returns False if it is too late, and then the request is
+    answered as if nobody had asked."""
 
     def __init__(self, request_id: RequestId, method: str, size: int = 0) -> None:
         self.id = request_id
@@ -33,6 +34,7 @@ class Request:
         self.method = method
         self.session_id: str | None = None
         self.changing = False
+        self.asking = False
         self.cancel: Callable[[], bool] = lambda: True
         self.work: asyncio.Future[Any] | None = None
 
@@ -66,6 +68,8 @@ class Rpc:
         self.heard = False
         self._held = 0
         self._size = 0
+        self._asked: dict[str, asyncio.Future[Any]] = {}
+        self._questions = 0
         wire.on_body = self._body
         wire.on_oversized = self._oversized
         wire.on_broken = self._broken
@@ -118,7 +122,8 @@ class Rpc:
             raise _not_a_request('jsonrpc must be "2.0"')
         method = message.get("method", _INVALID)
         if method is _INVALID and ("result" in message or "error" in message):
-            return  # an answer, and this version asks nothing
+            self._answered(message)
+            return
         if not isinstance(method, str):
             raise _not_a_request("method must be a string")
         params = message.get("params")
@@ -238,6 +243,38 @@ class Rpc:
             self._answer_error(request, error)
         else:
             self._answer_error(request, _internal(error))
+
+    # Questions of ours
+
+    async def ask(self, method: str, params: Any) -> Any:
+        """Send a request to the client: its result. Raises RpcError for an error. When this is
+        cancelled, the client is told."""
+        self._questions += 1
+        question_id = f"pinfold-{self._questions}"
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._asked[question_id] = future
+        self._send({"id": question_id, "method": method, "params": params})
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._send({"method": "$/cancelRequest", "params": {"id": question_id}})
+            raise
+        finally:
+            del self._asked[question_id]
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._wire.send(serialize({"jsonrpc": "2.0", **message}))
+
+    def _answered(self, message: dict[str, Any]) -> None:
+        """An answer of the client; one that nobody waits for is none of our business."""
+        question_id = message.get("id")
+        future = self._asked.get(question_id) if isinstance(question_id, str) else None
+        if future is None or future.done():
+            return
+        if "error" in message:
+            future.set_exception(RpcError(errors.INTERNAL_ERROR, "the client answered an error"))
+        else:
+            future.set_result(message["result"])
 
     # Answers
 

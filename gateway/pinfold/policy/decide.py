@@ -1,64 +1,118 @@
-"""The one author of every decision. Order: unknown tool, shell, pinned, confinement, default."""
+"""The one author of every decision.
+
+Order: unknown tool, shell, pinned, confinement, base rules, default. Each step says no, or nothing;
+so what comes later can not lift what came before.
+"""
 
 from collections.abc import Callable
 
+import attrs
+
 from pinfold.policy.confinement import in_record, in_repository, included, managed
-from pinfold.policy.facts import Call, Effective, Facts
+from pinfold.policy.facts import Answers, AskKey, Call, Effective, Facts, unasked
 from pinfold.policy.pinned import find_pinned
-from pinfold_protocol.decision import Decision, Match, Rule, Source
+from pinfold.policy.rules import Rule as BaseRule
+from pinfold.policy.rules import strongest
+from pinfold_protocol.decision import Asked, Decision, Match, Rule, Source, Verdict
+
+_LISTING = ("grep_search", "list_directory")
+"""Tools whose path is where they look for files."""
 
 
-def decide(call: Call, facts: Facts | None, effective: Effective) -> Decision:
-    """The decision for a call. `facts` is None for a call that names no path."""
+def decide(
+    call: Call, facts: Facts | None, effective: Effective, answers: Answers = unasked
+) -> Decision:
+    """The decision for a call. `facts` is None for a call that names no path. `answers` are those
+    that were given to what a base rule asked; without one for this call, it is `ask`."""
+    case = _Case(call, facts, effective, answers)
     for test in _TESTS:
-        if decision := test(call, facts, effective):
+        if decision := test(case):
             return decision
-    return _decision("allow", "default", _default_reason(call, effective), facts)
+    return _default(case)
 
 
-def _unknown_tool(call: Call, facts: Facts | None, effective: Effective) -> Decision | None:
-    if call.action != "unknown":
+def ask_key(tool: str, decision: Decision) -> AskKey:
+    """What a question about this decision is about."""
+    return tool, decision.resolved_path or decision.path or ""
+
+
+@attrs.frozen
+class _Case:
+    """All that a decision is made of."""
+
+    call: Call
+    facts: Facts | None
+    effective: Effective
+    answers: Answers
+
+    def said(
+        self,
+        verdict: Verdict,
+        rule: Rule,
+        reason: str,
+        *,
+        member: str | None = None,
+        **more: Match | Source | Asked | None,
+    ) -> Decision:
+        """A decision. `member` is the member of the scope that it comes from."""
+        facts = self.facts
+        turn_id = None if member is None else self.effective.turns.get(member)
+        if member is not None:
+            more["source"] = self._source(member)
+        return Decision(
+            decision=verdict,
+            rule=rule,
+            reason=reason,
+            root=managed(facts.target.real, facts.roots) if facts else None,
+            path=facts.target.literal if facts else None,
+            resolved_path=facts.target.real if facts else None,
+            turn_id=turn_id,
+            **more,  # type: ignore[arg-type]
+        )
+
+    def _source(self, member: str) -> Source:
+        if member in self.effective.turns:
+            return "turn"
+        return "override" if member in self.effective.overridden else "profile"
+
+
+def _unknown_tool(case: _Case) -> Decision | None:
+    if case.call.action != "unknown":
         return None
-    scope = effective.scope
+    scope = case.effective.scope
     guards = ("protect_pinned", "confine_writes", "confine_reads")
     guard = next((name for name in guards if getattr(scope, name)), None)
     if guard is None:
         return None
-    reason = f"{call.name} is not a tool that pinfold knows, so what it changes cannot be said."
-    return _decision("deny", "unknown-tool", reason, facts, source=_source(effective, guard))
+    name = case.call.name
+    reason = f"{name} is not a tool that pinfold knows, so what it changes cannot be said."
+    return case.said("deny", "unknown-tool", reason, member=guard)
 
 
-def _shell(call: Call, facts: Facts | None, effective: Effective) -> Decision | None:
-    if call.action != "shell":
+def _shell(case: _Case) -> Decision | None:
+    shell, gate = case.effective.scope.shell, case.call.command
+    if case.call.action != "shell" or shell == "unscoped":
         return None
-    source = _source(effective, "shell")
-    if effective.scope.shell == "unscoped":
-        reason = "Shell commands are not scoped in this session."
-        return _decision("allow", "shell", reason, facts, source=source)
-    if effective.scope.shell == "deny":
-        return _decision(
-            "deny", "shell", "Shell commands are off in this session.", facts, source=source
-        )
-    gate = call.command
+    if shell == "deny":
+        reason = "Shell commands are off in this session."
+        return case.said("deny", "shell", reason, member="shell")
     if gate is not None and gate.read_only:
-        return _decision(
-            "allow", "shell", f"Proven read-only: {gate.reason}.", facts, source=source
-        )
+        return None
     why = "this one was not looked at" if gate is None else gate.reason
     reason = f"Only commands proven read-only may run here: {why}."
-    return _decision("deny", "shell", reason, facts, source=source)
+    return case.said("deny", "shell", reason, member="shell")
 
 
-def _pinned(call: Call, facts: Facts | None, effective: Effective) -> Decision | None:
-    if facts is None or call.action != "change" or not effective.scope.protect_pinned:
+def _pinned(case: _Case) -> Decision | None:
+    facts = case.facts
+    if facts is None or case.call.action != "change" or not case.effective.scope.protect_pinned:
         return None
     found = find_pinned(facts)
     if found is None:
         return None
     kind, match = found
     reason = f"Pinned {kind} memory is read-only in this session: {_WHY[match]}."
-    source = _source(effective, "protect_pinned")
-    return _decision("deny", "pinned", reason, facts, match=match, source=source)
+    return case.said("deny", "pinned", reason, match=match, member="protect_pinned")
 
 
 _WHY: dict[Match, str] = {
@@ -69,31 +123,126 @@ _WHY: dict[Match, str] = {
 }
 
 
-def _confinement(call: Call, facts: Facts | None, effective: Effective) -> Decision | None:
+def _confinement(case: _Case) -> Decision | None:
+    call, facts = case.call, case.facts
     if facts is None:
         return None
     if call.managed_only and managed(facts.target.real, facts.roots) is None:
         reason = f"{call.name} reads managed memory only, and this file is outside of it."
-        return _decision("deny", "outside-memory", reason, facts)
+        return case.said("deny", "outside-memory", reason)
     member = {"read": "confine_reads", "change": "confine_writes"}.get(call.action)
-    if member is None or not getattr(effective.scope, member):
+    if member is None or not getattr(case.effective.scope, member):
         return None
     verb = "read" if call.action == "read" else "change"
     inside = included(facts.target.real, facts.roots)
     if inside is None:
         reason = f"This session may {verb} files only inside {_roots(facts)}{_because(facts)}."
+        member = _excluding(case, facts) or member
     elif call.action == "change" and in_repository(inside):
         reason = "A git directory inside a memory root is no memory."
     elif call.action == "change" and in_record(facts.target.real, facts.record):
         reason = "The gateway's own record is no memory."
     else:
         return None
-    source = _source(effective, member)
-    return _decision("deny", "outside-memory", reason, facts, source=source)
+    return case.said("deny", "outside-memory", reason, member=member)
 
 
-_Test = Callable[[Call, Facts | None, Effective], Decision | None]
-_TESTS: tuple[_Test, ...] = (_unknown_tool, _shell, _pinned, _confinement)
+def _excluding(case: _Case, facts: Facts) -> str | None:
+    """The member by which a turn took away the root that the path is in."""
+    member = f"{managed(facts.target.real, facts.roots)}_memory"
+    return member if member in case.effective.turns else None
+
+
+def _base_rules(case: _Case) -> Decision | None:
+    rule = strongest(case.effective.rules, lambda rule: _matches(rule, case))
+    if rule is None:
+        return None
+    return _asks(rule, case) if rule.decision == "ask" else _says(rule, case)
+
+
+def _matches(rule: BaseRule, case: _Case) -> bool:
+    """Denials and questions match on the given or on the real path, permissions on both."""
+    if not rule.names(case.call.name):
+        return False
+    if rule.paths is None:
+        return True
+    if case.facts is None:
+        return False
+    target = case.facts.target
+    if rule.decision == "allow":
+        return target.real is not None and all(
+            rule.covers(path, directory=False) for path in (target.literal, target.real)
+        )
+    return _matched_by(rule, case) is not None
+
+
+def _matched_by(rule: BaseRule, case: _Case) -> Match | None:
+    if rule.paths is None or case.facts is None:
+        return None
+    target, directory = case.facts.target, case.call.name in _LISTING
+    if rule.covers(target.literal, directory=directory):
+        return "literal"
+    if target.real is not None and rule.covers(target.real, directory=directory):
+        return "resolved"
+    return None
+
+
+def _says(rule: BaseRule, case: _Case) -> Decision:
+    verb = "denies" if rule.decision == "deny" else "allows"
+    reason = f"{rule.source} {verb} {case.call.name}{_here(rule)}."
+    match = _matched_by(rule, case)
+    return case.said(rule.decision, "base-rule", reason, source=rule.source, match=match)
+
+
+def _asks(rule: BaseRule, case: _Case) -> Decision:
+    facts, source, match = case.facts, rule.source, _matched_by(rule, case)
+    if case.effective.scope.bypass_ask and facts and included(facts.target.real, facts.roots):
+        reason = f"{source} asks; inside memory this session need not."
+        return case.said("allow", "base-rule", reason, source=source, match=match)
+    real = facts.target.real or facts.target.literal if facts else ""
+    answer = case.answers((case.call.name, real))
+    reason = f"{source} asks before {case.call.name}{_here(rule)}."
+    if answer is None:
+        return case.said("ask", "base-rule", reason, source=source, match=match)
+    verdict: Verdict = "allow" if answer in ("allow-once", "allow-session") else "deny"
+    reason = f"{reason[:-1]}: {_ANSWERED[answer]}."
+    return case.said(verdict, "base-rule", reason, source=source, match=match, asked=answer)
+
+
+_ANSWERED: dict[Asked, str] = {
+    "allow-once": "it was allowed, this time",
+    "allow-session": "it was allowed, for this tool and this file in this session",
+    "deny": "the answer was no",
+    "no-approver": "nobody can be asked here",
+    "timeout": "nobody answered in time",
+}
+
+
+def _here(rule: BaseRule) -> str:
+    return "" if rule.paths is None else " here"
+
+
+_TESTS: tuple[Callable[[_Case], Decision | None], ...] = (
+    _unknown_tool,
+    _shell,
+    _pinned,
+    _confinement,
+    _base_rules,
+)
+
+
+def _default(case: _Case) -> Decision:
+    scope, call = case.effective.scope, case.call
+    if call.action == "shell":
+        unscoped = "Shell commands are not scoped in this session."
+        reason = f"Proven read-only: {call.command.reason}." if call.command else unscoped
+        return case.said("allow", "shell", reason, member="shell")
+    reason = "Nothing in this session's scope speaks against it."
+    if call.action == "change" and scope.confine_writes:
+        reason = "Inside an included memory root, and not pinned."
+    if call.action == "read" and scope.confine_reads:
+        reason = "Inside an included memory root."
+    return case.said("allow", "default", reason)
 
 
 def _roots(facts: Facts) -> str:
@@ -106,37 +255,3 @@ def _because(facts: Facts) -> str:
     if target.real is None:
         return f", and the path cannot be resolved ({target.problem})"
     return f", and the path leads to {target.real}" if target.real != target.literal else ""
-
-
-def _default_reason(call: Call, effective: Effective) -> str:
-    scope = effective.scope
-    if call.action == "change" and scope.confine_writes:
-        return "Inside an included memory root, and not pinned."
-    if call.action == "read" and scope.confine_reads:
-        return "Inside an included memory root."
-    return "Nothing in this session's scope speaks against it."
-
-
-def _source(effective: Effective, member: str) -> Source:
-    return "override" if member in effective.overridden else "profile"
-
-
-def _decision(
-    verdict: str,
-    rule: Rule,
-    reason: str,
-    facts: Facts | None,
-    *,
-    match: Match | None = None,
-    source: Source | None = None,
-) -> Decision:
-    return Decision(
-        decision="allow" if verdict == "allow" else "deny",
-        rule=rule,
-        reason=reason,
-        root=managed(facts.target.real, facts.roots) if facts else None,
-        match=match,
-        path=facts.target.literal if facts else None,
-        resolved_path=facts.target.real if facts else None,
-        source=source,
-    )

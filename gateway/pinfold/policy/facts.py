@@ -1,10 +1,12 @@
 """The facts that a decision is made from. Gathered by `paths` and `memory`, read by `decide`."""
 
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import attrs
 
-from pinfold_protocol.decision import RootKind
+from pinfold.policy.rules import Rule
+from pinfold_protocol.decision import Asked, RootKind
 from pinfold_protocol.session import Scope
 
 Identity = tuple[int, int]
@@ -119,7 +121,28 @@ class Call:
 
 @attrs.frozen
 class Effective:
-    """The whole scope in force, and which members a host overrode (names as in Scope)."""
+    """The whole scope in force, and where its members come from (names as in Scope): which ones a
+    host overrode, and which ones a turn made stricter than the session has them. `rules` are the
+    connection's, then the session's."""
 
     scope: Scope
     overridden: frozenset[str] = frozenset()
+    turns: Mapping[str, str] = attrs.Factory(dict)
+    rules: tuple[Rule, ...] = ()
+
+
+AskKey = tuple[str, str]
+"""What a question is about: a tool, and the real path (the given one where there is none)."""
+
+Answers = Callable[[AskKey], Asked | None]
+"""What was answered to a question; None where it was not asked yet."""
+
+
+def unasked(_: AskKey) -> Asked | None:
+    """Nothing was asked so far."""
+    return None
+
+
+def no_approver(_: AskKey) -> Asked | None:
+    """Nobody can be asked, whatever it is about."""
+    return "no-approver"

@@ -1,0 +1,413 @@
+"""The one pipeline of a call: look (paths, memory) → decide (policy) → do (tools) → tag.
+
+Everything here may block, and is safe to call from several threads.
+"""
+
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import attrs
+
+from pinfold.audit.entry import Trace
+from pinfold.backends.base import Backend
+from pinfold.backends.local import LocalBackend
+from pinfold.backends.locks import KeyedLocks
+from pinfold.backends.publish import Seam
+from pinfold.memory.retention import tag_for
+from pinfold.memory.roots import Look
+from pinfold.paths.errors import ChangedUnderfoot, WouldBlock, reraise
+from pinfold.paths.near import near_names
+from pinfold.paths.opened import Opened, check
+from pinfold.paths.volume import Volumes
+from pinfold.paths.walk import glance, walk
+from pinfold.policy.decide import ask_key, decide
+from pinfold.policy.facts import Answers, AskKey, Call, Facts, RootFacts, no_approver, unasked
+from pinfold.policy.pinned import find_pinned
+from pinfold.session import Session
+from pinfold.tools.base import Outcome, ToolType, Workplace
+from pinfold.tools.registry import IGNORED_ARGUMENTS, as_call
+from pinfold_protocol.convert import structure, unstructure
+from pinfold_protocol.decision import Decision
+from pinfold_protocol.errors import RpcError, ToolError
+from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
+from pinfold_protocol.session import Limits
+from pinfold_protocol.tools import (
+    DECISION_KEY,
+    DETAILS_KEY,
+    Content,
+    TextContent,
+    ToolResult,
+    WriteDetails,
+)
+
+_MOST_ARGUMENTS = 64
+_TRIES = 8
+"""How often a change is tried again when something else changed the tree meanwhile."""
+
+
+class Cancelled(Exception):
+    """The call was cancelled before it took effect; nothing was changed."""
+
+
+class Denied(Exception):
+    """The decision made right before publishing was another one; nothing was changed."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision.reason)
+        self.decision = decision
+
+
+class Ticket:
+    """One call under way: it can be cancelled until its effect is being published."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._publishing = False  # stays so once something is published
+        self._cancelled = False
+
+    def cancel(self) -> bool:
+        """Cancel the call. False if it is too late."""
+        with self._lock:
+            if not self._publishing:
+                self._cancelled = True
+            return self._cancelled
+
+    @property
+    def published(self) -> bool:
+        """Whether the call has taken effect, or is about to."""
+        return self._publishing
+
+    def require_wanted(self) -> None:
+        """Raise Cancelled if it was cancelled."""
+        if self._cancelled:
+            raise Cancelled
+
+    @contextmanager
+    def publishing(self) -> Iterator[None]:
+        """From here to the end it cannot be cancelled. Raises Cancelled."""
+        with self._lock:
+            self.require_wanted()
+            self._publishing = True
+        try:
+            yield
+        except BaseException:  # nothing was published: it may be cancelled again
+            with self._lock:
+                self._publishing = False
+            raise
+
+
+class Asking(Exception):
+    """A base rule asks, and the answer is not there yet; nothing has happened. `key` is what the
+    question is about."""
+
+    def __init__(self, decision: Decision, key: AskKey) -> None:
+        super().__init__(decision.reason)
+        self.decision = decision
+        self.key = key
+
+
+@attrs.frozen
+class Answer:
+    """What became of a call: exactly one of `outcome` and `error` is there."""
+
+    decision: Decision | None
+    outcome: Outcome | None = None
+    error: ToolError | None = None
+    tag: RetentionTag | None = None
+    published: bool = False
+
+    @property
+    def denied(self) -> bool:
+        return self.error is not None and self.error.kind == "denied"
+
+
+def _refused(request: "Request", decision: Decision) -> Answer | None:
+    """The answer to a call that may not go on; None if it may. Raises Asking."""
+    if decision.decision == "allow":
+        return None
+    if decision.decision == "ask":
+        raise Asking(decision, ask_key(request.tool.name, decision))
+    return Answer(decision, error=ToolError("denied", f"Denied: {decision.reason}"))
+
+
+@attrs.frozen
+class Decided:
+    """What was found and decided; its descriptors are open as long as the context lasts."""
+
+    opened: Opened
+    facts: Facts
+    decision: Decision
+    look: Look
+
+
+@attrs.frozen
+class Request:
+    """One call with everything that its steps need. `answers`: to what was asked for this call."""
+
+    session: Session
+    tool: ToolType
+    arguments: Any
+    path: str
+    ticket: Ticket
+    trace: Trace
+    cached: bool = False
+    answers: Answers = no_approver
+
+    @property
+    def call(self) -> Call:
+        return as_call(self.tool.name)
+
+
+class Calls:
+    """Runs calls on files. `limits` and `record` (the real path of the gateway's own record, None
+    where none is kept) are looked up for each."""
+
+    def __init__(
+        self,
+        volumes: Volumes,
+        limits: Callable[[], Limits],
+        record: Callable[[], str | None],
+        seam: Seam,
+    ) -> None:
+        self._seam = seam
+        self.backend: Backend = LocalBackend(seam)
+        self._files = KeyedLocks()
+        self._volumes = volumes
+        self._limits = limits
+        self._record = record
+
+    def run(self, request: Request) -> Answer:
+        """One call. Raises ToolError, Cancelled, Asking, and WouldBlock for a cached one."""
+        return self._read(request) if request.tool.action == "read" else self._change(request)
+
+    @contextmanager
+    def decided(
+        self,
+        session: Session,
+        call: Call,
+        path: str,
+        *,
+        cached: bool = False,
+        answers: Answers = unasked,
+    ) -> Iterator[Decided]:
+        """Open a path, look at the roots, decide. The one place where that happens."""
+        effective = session.effective
+        scope = effective.scope
+        changing = call.action == "change"
+        confined = scope.confine_writes if changing else scope.confine_reads
+        trust = confined or (scope.bypass_ask and bool(effective.rules))
+        with ExitStack() as held:
+            try:
+                opened = held.enter_context(walk(path) if changing else glance(path, cached=cached))
+                look = held.enter_context(
+                    Look(session.roots, scope, self._volumes, trust=trust, cached=cached)
+                )
+                facts = Facts(opened.as_target(), look.whole() if changing else look.names_only())
+                if changing:
+                    facts = look.add_links_and_aliases(facts, opened)
+                    facts = attrs.evolve(facts, record=self._record())
+            except OSError as error:  # what cannot be looked at is not changed
+                reraise(error, str(error.filename or path))
+            decision = decide(call, facts, effective, _answers(session, answers))
+            yield Decided(opened, facts, decision, look)
+
+    @contextmanager
+    def _deciding(self, request: Request) -> Iterator[Decided]:
+        """The same for a call under way, and for the record."""
+        with self.decided(
+            request.session,
+            request.call,
+            request.path,
+            cached=request.cached,
+            answers=request.answers,
+        ) as found:
+            request.trace.decision = found.decision
+            request.trace.links = _links(found.opened)
+            yield found
+
+    def _read(self, request: Request) -> Answer:
+        session = request.session
+        decided_under = session.effective
+        with self._deciding(request) as decided:
+            decision = decided.decision
+            if refused := _refused(request, decision):
+                return refused
+            place = self._workplace(request)
+            try:
+                checked = check(decided.opened, decision)
+                outcome = request.tool.run(request.arguments, checked, place)
+            except ToolError as error:
+                if request.cached and error.kind == "not-found":
+                    raise WouldBlock from None  # names that look alike are looked for
+                return Answer(decision, error=_with_near_names(error, decided.opened))
+            tag = None
+            if decision.root is not None:
+                roots = _whole(decided)
+                sha256 = getattr(outcome.details, "sha256", None)
+                tag = tag_for(
+                    decided.opened, decision.root, roots, sha256, complete=outcome.complete
+                )
+            if session.effective is not decided_under:
+                answers = _answers(session, request.answers)
+                again = decide(request.call, decided.facts, session.effective, answers)
+                if refused := _refused(request, again):
+                    return refused
+            request.ticket.require_wanted()
+            return Answer(decision, outcome=outcome, tag=tag)
+
+    def _change(self, request: Request) -> Answer:
+        for _ in range(_TRIES):
+            request.ticket.require_wanted()
+            try:
+                return self._change_once(request)
+            except ChangedUnderfoot:
+                continue
+            except Denied as error:
+                if refused := _refused(request, error.decision):
+                    return refused
+        message = (
+            f"{request.path}: something else keeps changing it. Nothing was changed; try again."
+        )
+        with self._deciding(request) as last:
+            if refused := _refused(request, last.decision):
+                return refused
+            return Answer(last.decision, error=ToolError("changed-underfoot", message))
+
+    def _change_once(self, request: Request) -> Answer:
+        with self._deciding(request) as first:
+            self._seam("opened")
+            if refused := _refused(request, first.decision):
+                return refused
+            with self._files.hold(first.opened.key) as waited:
+                if not waited:
+                    return self._perform(request, first)
+                with self._deciding(request) as again:
+                    if refused := _refused(request, again.decision):
+                        return refused
+                    if again.opened.key != first.opened.key:
+                        raise ChangedUnderfoot(request.path)
+                    return self._perform(request, again)
+
+    def _perform(self, request: Request, decided: Decided) -> Answer:
+        request.ticket.require_wanted()
+        checked = check(
+            decided.opened,
+            decided.decision,
+            lambda: self._publishing(request, decided.opened),
+            sweep=find_pinned(decided.facts) is None,
+        )
+        try:
+            place = self._workplace(request)
+            outcome = request.tool.run(request.arguments, checked, place)
+        except ToolError as error:
+            return Answer(decided.decision, error=_with_near_names(error, decided.opened))
+        return Answer(decided.decision, outcome=outcome, published=request.ticket.published)
+
+    def _workplace(self, request: Request) -> Workplace:
+        session = request.session
+        return Workplace(
+            backend=self.backend,
+            limits=self._limits(),
+            known=session.known,
+            staleness=session.scope.staleness,
+            cached=request.cached,
+            require_wanted=request.ticket.require_wanted,
+        )
+
+    @contextmanager
+    def _publishing(self, request: Request, opened: Opened) -> Iterator[None]:
+        """Once more, whole, with fresh facts and the scope now in force; then no way back."""
+        session = request.session
+        with (
+            session.gate.passing(),
+            request.ticket.publishing(),
+            self._deciding(request) as again,
+        ):
+            opened.require_same(again.opened)
+            if again.decision.decision != "allow":
+                raise Denied(again.decision)
+            if session.closed:
+                raise Cancelled
+            yield
+
+
+def _answers(session: Session, own: Answers) -> Answers:
+    """What was allowed for the session, else what was answered for a call."""
+    return lambda key: session.answers(key) or own(key)
+
+
+def _whole(decided: Decided) -> tuple[RootFacts, ...]:
+    """With the reserved directories, for the tag; one that cannot be looked at is not told."""
+    try:
+        return decided.look.whole()
+    except OSError:
+        return decided.facts.roots
+
+
+def _links(opened: Opened) -> int | None:
+    """How many names a file has; None for anything else."""
+    status = opened.status
+    return status.st_nlink if status is not None and stat.S_ISREG(status.st_mode) else None
+
+
+def note(trace: Trace, answer: Answer) -> None:
+    """Take over for the record what became of a call."""
+    trace.decision = answer.decision
+    if answer.error is not None:
+        trace.outcome = "denied" if answer.denied else f"failed:{answer.error.kind}"
+        return
+    assert answer.outcome is not None
+    details = answer.outcome.details
+    trace.before, trace.after = answer.outcome.before, details.sha256
+    if isinstance(details, WriteDetails) and not answer.published:
+        trace.outcome = "dry-run" if details.changed else "unchanged"
+        trace.after = trace.before
+
+
+def read_arguments(tool: ToolType, raw: dict[str, Any]) -> Any:
+    """Raw arguments → the tool's own type. Raises ToolError `invalid-arguments`."""
+    if len(raw) > _MOST_ARGUMENTS:
+        message = f"{tool.name} takes {', '.join(tool.properties)}, and nothing else"
+        raise ToolError("invalid-arguments", message)
+    given = {name: value for name, value in raw.items() if name not in IGNORED_ARGUMENTS}
+    try:
+        arguments = structure(given, tool.arguments)
+    except RpcError as error:
+        data = error.data or {}
+        member, problem = data.get("path") or "arguments", data.get("problem")
+        if member in given and member not in tool.properties:
+            problem = f"is not an argument of {tool.name}; it takes {', '.join(tool.properties)}"
+        raise ToolError("invalid-arguments", f"{member}: {problem}", path=member) from None
+    tool.check(arguments)
+    return arguments
+
+
+def as_result(answer: Answer) -> ToolResult:
+    meta: dict[str, Any] = {}
+    if answer.error is not None:
+        error = answer.error
+        members = {"kind": error.kind, "message": error.message, **error.data}
+        meta[DETAILS_KEY] = {"error": members}
+        content: tuple[Content, ...] = (TextContent(error.message),)
+    else:
+        assert answer.outcome is not None
+        meta[DETAILS_KEY] = unstructure(answer.outcome.details)
+        content = answer.outcome.content
+    meta[DECISION_KEY] = None if answer.decision is None else unstructure(answer.decision)
+    if answer.tag is not None:
+        meta[RETENTION_KEY] = unstructure(answer.tag)
+    return ToolResult(list(content), answer.error is not None, meta)
+
+
+def _with_near_names(error: ToolError, opened: Opened) -> ToolError:
+    """For a file that is not there: names in the same directory that look alike."""
+    if error.kind != "not-found" or len(opened.missing) != 1 or opened.parent is None:
+        return error
+    near = near_names(opened)
+    if not near:
+        return error
+    message = f"{error.message}. There is {', '.join(map(repr, near))}."
+    return ToolError(error.kind, message, **error.data, near=near)

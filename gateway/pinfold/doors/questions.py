@@ -1,0 +1,121 @@
+"""Questions to the client: what a base rule asks, and what becomes of an answer that fails to come.
+
+One question at a time for each tool and file of a session: whoever asks the same meanwhile gets the
+same no, or asks again after a yes that was for once.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from pinfold_protocol.errors import RpcError
+
+if TYPE_CHECKING:
+    from pinfold.calls import Asking
+    from pinfold.session import Session
+    from pinfold_protocol.decision import Asked
+    from pinfold_protocol.tools import ToolsCallParams
+
+Ask = Callable[[str, Any], Awaitable[Any]]
+_ACTIONS: "dict[str, Asked]" = {
+    "Allow once": "allow-once",
+    "Allow in this session": "allow-session",
+    "Deny": "deny",
+}
+_WARNING = 2
+
+
+class Questions:
+    """Puts questions to one client, in the way that it understands."""
+
+    def __init__(self, ask: Ask, seconds: Callable[[], int], capabilities: Any) -> None:
+        self._ask = ask
+        self._seconds = seconds
+        self._open: dict[tuple[str, str, str], asyncio.Future[Asked | None]] = {}
+        self._put = self._way_to_ask(capabilities)
+
+    def _way_to_ask(self, capabilities: Any) -> "Callable[..., Awaitable[Asked]] | None":
+        if _member(capabilities, "experimental", "pinfold", "permissionRequests") is True:
+            return self._request_permission
+        if _member(capabilities, "window", "showMessage") is not None:
+            return self._show_message
+        return None
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is anybody to ask."""
+        return self._put is not None
+
+    async def answer(
+        self, session: "Session", params: "ToolsCallParams", asking: "Asking"
+    ) -> "Asked":
+        """Ask, or wait for the answer to the same question. Never raises but when cancelled."""
+        key = (session.session_id, *asking.key)
+        while (same := self._open.get(key)) is not None:
+            outcome = await asyncio.shield(same)
+            if outcome not in (None, "allow-once"):
+                return outcome
+        mine: asyncio.Future[Asked | None] = asyncio.get_running_loop().create_future()
+        self._open[key] = mine
+        outcome = None
+        try:
+            outcome = await self._within_time(session, params, asking)
+        finally:
+            del self._open[key]
+            mine.set_result(outcome)
+        if outcome == "allow-session":
+            session.allow(asking.key)
+        return outcome
+
+    async def _within_time(
+        self, session: "Session", params: "ToolsCallParams", asking: "Asking"
+    ) -> "Asked":
+        assert self._put is not None
+        try:
+            async with asyncio.timeout(self._seconds()):
+                return await self._put(session, params, asking)
+        except TimeoutError:
+            return "timeout"
+        except RpcError:  # an error, or an answer that is none
+            return "no-approver"
+
+    async def _request_permission(
+        self, session: "Session", params: "ToolsCallParams", asking: "Asking"
+    ) -> "Asked":
+        from pinfold_protocol.convert import structure, unstructure
+        from pinfold_protocol.decision import PermissionParams, PermissionResult
+        from pinfold_protocol.methods import PERMISSION_REQUEST
+
+        question = PermissionParams(
+            session.session_id, params.name, params.arguments, asking.decision, params.call_id
+        )
+        raw = await self._ask(PERMISSION_REQUEST, unstructure(question))
+        return structure(raw, PermissionResult).outcome
+
+    async def _show_message(
+        self, session: "Session", params: "ToolsCallParams", asking: "Asking"
+    ) -> "Asked":
+        """For editors. A dialogue that is closed is a no."""
+        actions = [{"title": title} for title in _ACTIONS]
+        message = _text(session, params.name, asking)
+        question = {"type": _WARNING, "message": message, "actions": actions}
+        raw = await self._ask("window/showMessageRequest", question)
+        title = _member(raw, "title")
+        return _ACTIONS.get(title, "deny") if isinstance(title, str) else "deny"
+
+
+def _text(session: "Session", tool: str, asking: "Asking") -> str:
+    from pinfold.text.visible import visible
+
+    decision = asking.decision
+    leads = decision.resolved_path not in (None, decision.path)
+    real = f", which leads to {decision.resolved_path}" if leads else ""
+    text = f"An agent ({session.profile}) wants to {tool} {decision.path}{real}. {decision.reason}"
+    return visible(text)
+
+
+def _member(value: Any, *names: str) -> Any:
+    """What stands below these names in a client's own JSON; None where nothing does."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -1,0 +1,39 @@
+"""Which of two scopes is stricter, member by member: what turns may do to a session."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from pinfold_protocol.session import Scope
+
+_FROM_STRICT: dict[str, tuple[object, ...]] = {
+    "confine_writes": (True, False),
+    "confine_reads": (True, False),
+    "project_memory": (False, True),
+    "user_memory": (False, True),
+    "protect_pinned": (True, False),
+    "shell": ("deny", "read-only", "unscoped"),
+    "bypass_ask": (False, True),
+    "hard_links": ("deny", "ignore"),
+    "staleness": ("require-read", "detect", "off"),
+}
+"""The values of each member, the strictest first."""
+
+
+def stricter(member: str, one: object, other: object) -> object:
+    """The stricter of two values of a member."""
+    values = _FROM_STRICT[member]
+    return min(one, other, key=values.index)
+
+
+def narrowed(own: Scope, turns: Mapping[str, Mapping[str, object]]) -> tuple[Scope, dict[str, str]]:
+    """A session's own scope with the members of its turns (by turn id) laid over it, each where it
+    is stricter; and for each member that a turn decides, the id of the first that does."""
+    values = {field.name: getattr(own, field.name) for field in attrs.fields(Scope)}
+    decided: dict[str, str] = {}
+    for turn_id, members in turns.items():
+        for member, value in members.items():
+            if stricter(member, values[member], value) != values[member]:
+                values[member] = value
+                decided[member] = turn_id
+    return Scope(**values), decided
