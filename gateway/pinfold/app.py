@@ -379,7 +379,10 @@ class Gateway:
         with Look(session.roots, session.scope, self._volumes, trust=False) as look:
             roots = look.names_only()
             yield Evidence(
-                lambda path: self._is_managed(session, path, roots), tags, genuine, current
+                managed=lambda path: self._is_managed(session, path, roots),
+                tags=tags,
+                genuine=genuine,
+                current=current,
             )
 
     def _digests_now(self) -> dict[str, str]:

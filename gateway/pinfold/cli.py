@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pinfold_protocol.session import Root, SessionResult
 
 ALLOWED, DENIED, FAILED = 0, 1, 2
+_READER_GONE = 141
 _HOSTS = ("qwen-code", "claude-code", "gemini-cli", "codex", "opencode")
 _PROFILES = ("main", "extraction", "dream", "remember")
 
@@ -30,7 +31,27 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _end_on_signals()
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
-    sys.exit(command(options))
+    sys.exit(_run(command, options))
+
+
+def _run(command: "Callable[[argparse.Namespace], int]", options: "argparse.Namespace") -> int:
+    """A command, whatever becomes of the place where its output goes."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "r+", encoding="utf-8"))  # noqa: SIM115
+    try:
+        status = command(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        status = _READER_GONE
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        status = _failed(f"cannot write: {error.strerror}")
+    else:
+        return status
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter tries again at its end
+    return status
 
 
 def _end_on_signals() -> None:
@@ -193,7 +214,7 @@ def _roots(options: "argparse.Namespace") -> int:
 
 def _compact(options: "argparse.Namespace") -> int:
     from pinfold.compaction import examine
-    from pinfold.transcript import Unreadable, draw, load, summary
+    from pinfold.transcript import Unreadable, doubts, draw, load, summary
     from pinfold_protocol.convert import structure
     from pinfold_protocol.errors import RpcError
 
@@ -212,7 +233,8 @@ def _compact(options: "argparse.Namespace") -> int:
         _print_json(result)
     else:
         sys.stdout.buffer.write(transcript.dump(result.history).encode())
-        print(f"pinfold: {summary(result)}", file=sys.stderr)
+        for line in filter(None, (summary(result), doubts(result, verdicts))):
+            print(f"pinfold: {line}", file=sys.stderr)
     return ALLOWED
 
 
@@ -223,10 +245,13 @@ def _compact_type() -> "type[CompactParams]":
 
 
 def _compact_params(options: "argparse.Namespace", history: list[Any]) -> dict[str, Any]:
+    from pinfold_protocol.errors import invalid_params
     from pinfold_protocol.hosts import HOSTS
 
     trigger: dict[str, Any] = {"kind": options.trigger}
     if options.idle_seconds is not None:
+        if options.trigger != "turn":
+            raise invalid_params("--idle-seconds", "goes with --trigger turn")
         trigger["idleSeconds"] = options.idle_seconds
     host = HOSTS[options.host]
     settings = {

@@ -22,6 +22,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 MOST_TAGS = 100_000
+MOST_ID_CHARS = 1000
 _ON_WIRE = {wire_name(Scope, field): field.name for field in attrs.fields(Scope)}
 
 
@@ -191,7 +192,10 @@ class Session:
 
     def remember(self, call_id: str | None, tag: RetentionTag | None) -> None:
         """Remember a tag, for compaction: that it was issued, and for which call. The newest
-        under an id counts; beyond `MOST_TAGS` the oldest are forgotten."""
+        under an id counts; beyond `MOST_TAGS` the oldest are forgotten, and an id that is longer
+        than any is not remembered."""
+        if call_id is not None and len(call_id) > MOST_ID_CHARS:
+            call_id = None
         with self._lock:
             if call_id is not None:
                 self.tags.pop(call_id, None)
@@ -212,7 +216,7 @@ class Session:
         with self._lock:
             issued, self.issued = self.issued, {}
             self.tags = {}
-            self.known = KnownFiles()
+            self.known.forget()
         last: dict[str, RetentionTag] = {}
         for tag in issued:
             last.pop(tag.path, None)

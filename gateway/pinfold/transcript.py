@@ -1,6 +1,7 @@
 """`pinfold compact`: a history in a file, in the shapes that people have on their disks."""
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pinfold_protocol.compaction import CompactResult
 
 _MEMBERS = ("messages", "contents", "input", "history")
+_WRAPPERS = ("message", "payload")
 _SHOWN = 400
 """How many lines of a summary are drawn."""
 
@@ -24,7 +26,7 @@ class Unreadable(Exception):
 class Transcript:
     """A history, and what it stood in: `envelope` is the object around the list and `member` the
     list's name in it; `lines` are the objects of JSON Lines, whose messages may be wrapped once
-    more (`{message: {…}}`); `at` says which lines had one."""
+    more (`{message: {…}}`, `{payload: {…}}`); `at` says which lines had one."""
 
     history: list[Any]
     envelope: dict[str, Any] | None = None
@@ -39,8 +41,8 @@ class Transcript:
             return _text(whole, indent=2) + "\n"
         lines = list(self.lines)
         for line, message in zip(self.at, history, strict=True):
-            wrapped = _is_wrapped(lines[line])
-            lines[line] = {**lines[line], "message": message} if wrapped else message
+            wrap = _wrapper(lines[line])
+            lines[line] = {**lines[line], wrap: message} if wrap else message
         return "".join(f"{_text(line)}\n" for line in lines)
 
 
@@ -62,7 +64,7 @@ def load(path: str) -> Transcript:
 
 def _parse(path: str, text: str) -> Transcript:
     try:
-        value = json.loads(text)
+        value = _loads(text)
     except (ValueError, RecursionError) as error:
         return _parse_lines(path, text, error)
     if isinstance(value, list):
@@ -70,39 +72,64 @@ def _parse(path: str, text: str) -> Transcript:
     for member in _MEMBERS:
         if isinstance(value, dict) and isinstance(value.get(member), list):
             return Transcript(value[member], envelope=value, member=member)
-    names = ", ".join(_MEMBERS)
-    raise Unreadable(f"{path}: neither a list of messages nor an object with one ({names})")
+    return _from_lines(path, [value])
 
 
 def _parse_lines(path: str, text: str, error: Exception) -> Transcript:
-    rows = [(number, row) for number, row in enumerate(text.split("\n"), 1) if row.strip()]
-    lines = []
-    for number, row in rows:
+    lines: list[Any] = []
+    for number, row in enumerate(text.split("\n"), 1):
+        if not row.strip():
+            continue
         try:
-            lines.append(json.loads(row))
+            lines.append(_loads(row))
         except (ValueError, RecursionError) as inner:
             # One value over several lines is meant as JSON, and then the first error tells more.
             raise Unreadable(_where(path, error if not lines else inner, number)) from None
     if not lines:
         raise Unreadable(f"{path}: empty")
-    at = tuple(i for i, line in enumerate(lines) if _is_wrapped(line) or _is_message(line))
-    history = [lines[i]["message"] if _is_wrapped(lines[i]) else lines[i] for i in at]
+    return _from_lines(path, lines)
+
+
+def _from_lines(path: str, lines: list[Any]) -> Transcript:
+    at = tuple(i for i, line in enumerate(lines) if _wrapper(line) or _is_message(line))
+    if not at:
+        names = ", ".join(_MEMBERS)
+        raise Unreadable(
+            f"{path}: no list of messages, no object with one ({names}), no lines of messages"
+        )
+    history = [lines[i][wrap] if (wrap := _wrapper(lines[i])) else lines[i] for i in at]
     return Transcript(history, lines=lines, at=at)
+
+
+def _loads(text: str) -> Any:
+    """JSON, and nothing that is not: a number that no double holds would come back as Infinity."""
+    return json.loads(text, parse_float=_finite, parse_constant=_finite)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is no number that can be written again")
+    return value
 
 
 def _where(path: str, error: Exception, line: int) -> str:
     if isinstance(error, json.JSONDecodeError):
         line = error.lineno if error.lineno > 1 else line
         return f"{path}: not JSON: {error.msg} (line {line}, column {error.colno})"
-    return f"{path}: not JSON: nested too deeply (line {line})"
+    problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return f"{path}: not usable: {problem} (line {line})"
 
 
-def _is_wrapped(line: Any) -> bool:
-    return isinstance(line, dict) and isinstance(line.get("message"), dict)
+def _wrapper(line: Any) -> str | None:
+    """The member of a transcript's line that holds the message, where it is not one itself."""
+    if not isinstance(line, dict) or "role" in line:
+        return None
+    return next((name for name in _WRAPPERS if isinstance(line.get(name), dict)), None)
 
 
 def _is_message(line: Any) -> bool:
-    return isinstance(line, dict) and ("role" in line or "call_id" in line or "tool" in line)
+    return isinstance(line, dict) and bool({"role", "parts", "call_id", "tool"} & set(line))
 
 
 def _text(value: Any, indent: int | None = None) -> str:
@@ -158,12 +185,12 @@ def draw(result: "CompactResult", verdicts: Sequence["Verdict"]) -> None:
             shown(size),
             Text(_WHY[verdict.why], style if verdict.why in _MARKS else "dim"),
         )
-    if not verdicts and result.history:
-        out.print(Text("  There is no tool result in it: is the format the right one?", "yellow"))
     out.print(table)
     if len(verdicts) > _SHOWN:
         out.print(f"  … and {len(verdicts) - _SHOWN:,} more")
     out.print(Text("  " + summary(result), "bold"))
+    if doubt := doubts(result, verdicts):
+        out.print(Text("  " + doubt, "yellow"))
     for each in result.report.superseded:
         out.print(shown(f"  message {each.message}: {each.path} has changed since", "yellow"))
     for alone in result.report.left_alone[:_SHOWN]:
@@ -174,10 +201,16 @@ def summary(result: "CompactResult") -> str:
     """One line: what was done."""
     report, meta = result.report, result.meta
     kept = f"{report.preserved:,} kept as memory ({report.preserved_chars:,} characters)"
+    alone = f"; {len(report.left_alone):,} left alone" if report.left_alone else ""
     if meta is None:
-        return f"Nothing to clear; {kept}."
+        return f"Nothing to clear; {kept}{alone}."
     cleared = f"{meta.tools_cleared:,} results cleared"
     media = f", {meta.media_cleared:,} pieces of media" if meta.media_cleared else ""
-    alone = len(result.report.left_alone)
-    more = f"; {alone:,} left alone" if alone else ""
-    return f"{cleared}{media}, {kept}; saves about {meta.tokens_saved:,} tokens{more}."
+    return f"{cleared}{media}, {kept}; saves about {meta.tokens_saved:,} tokens{alone}."
+
+
+def doubts(result: "CompactResult", verdicts: Sequence["Verdict"]) -> str | None:
+    """Where nothing was found to decide on: what the reason may be."""
+    if verdicts or not result.history:
+        return None
+    return "No result of a tool that may be cleared is in it: are --format and --host right?"

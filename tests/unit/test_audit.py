@@ -172,7 +172,7 @@ def test_explained_decisions_are_recorded_and_commands_are_not(tmp_path: Path) -
         place.gateway.call(ToolsCallParams(session.session_id, "no_such_tool"))
     lines = place.lines()
     assert [(x["outcome"], x["decision"], x["rule"]) for x in lines] == [
-        ("explained", "deny", "shell"),
+        ("explained", "allow", "shell"),
         ("explained", "deny", "pinned"),
         ("explained", "deny", "unknown-tool"),
     ]

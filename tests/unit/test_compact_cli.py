@@ -1,6 +1,8 @@
 """`pinfold compact`: files as people have them, and what they see."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -98,14 +100,14 @@ def test_a_format_that_does_not_fit_is_noticed(
     file = write(place / "h.json", json.dumps(history("/m")))
     with pytest.raises(SystemExit):
         main(["compact", file, "--format", "gemini", "--diff"])
-    assert "is the format the right one?" in capsys.readouterr().out
+    assert "are --format and --host right?" in capsys.readouterr().out
 
 
 BAD: dict[str, tuple[str | bytes, str]] = {
     "nothing": ("", "empty"),
     "half an object": ('{"a":\n', "line 2"),
-    "a number": ("3", "neither a list"),
-    "an object without a list": ('{"messages": {}}', "neither a list"),
+    "a number": ("3", "no list of messages"),
+    "an object without a list": ('{"messages": {}}', "no list of messages"),
     "a broken line": ('{"role": "user"}\n{"role": \n', "line 2"),
     "another encoding": (b"\xff\xfe[\x00]\x00", "not UTF-8"),
 }
@@ -144,4 +146,47 @@ def test_a_trigger_s_member_where_it_does_not_belong(
     file = write(place / "h.json", "[]")
     status, _, err = run(capsys, file, "--idle-seconds", "3")
     assert status == 2
-    assert "trigger.idleSeconds" in err
+    assert "--trigger turn" in err
+
+
+SHAPES = {
+    "one line": '{"role": "user", "content": "hi"}',
+    "a rollout": '{"type": "response_item", "payload": {"type": "message", "role": "user", "content": "x"}}',
+    "a message with a message": '{"role": "user", "content": "hi", "message": {"id": 1}}\n' * 2,
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_more_shapes_come_back_as_they_were(
+    place: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    file = write(place / "h.jsonl", SHAPES[name])
+    with pytest.raises(SystemExit):
+        main(["compact", file, "--format", "openai"])
+    out, err = capsys.readouterr()
+    assert [json.loads(row) for row in out.splitlines()] == [
+        json.loads(row) for row in SHAPES[name].splitlines()
+    ]
+    assert "are --format and --host right?" in err
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e999", "NaN", "9" * 5000])
+def test_a_number_that_could_not_be_written_again(
+    place: Path, capsys: pytest.CaptureFixture[str], number: str
+) -> None:
+    status, out, err = run(capsys, write(place / "h.json", f'[{{"role": "user", "n": {number}}}]'))
+    assert (status, out) == (2, "")
+    assert "h.json" in err and "nested" not in err
+
+
+@pytest.mark.parametrize("redirection", ["| true", ">&-", "> /dev/full", "- <&-"])
+def test_streams_that_are_closed_or_full(place: Path, redirection: str) -> None:
+    file = write(place / "h.json", json.dumps(history("/m") * 3000))
+    file = "" if redirection.startswith("-") else file
+    command = f"{sys.executable} -m pinfold compact {file} {redirection} --format anthropic"
+    if redirection.startswith("|"):
+        command = f"{sys.executable} -m pinfold compact {file} --format anthropic {redirection}"
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "Traceback" not in done.stderr

@@ -528,3 +528,110 @@ def test_c224_a_later_read_supersedes_an_earlier_one() -> None:
     evidence = Evidence(managed, tags={"a": tag(sha256="1"), "b": tag(sha256="2")})
     report = compact(CompactParams("gemini", history, ForceTrigger()), evidence).report
     assert [(each.message, each.current) for each in report.superseded] == [(1, "2")]
+
+
+ODD: dict[str, tuple[Format, list[Any]]] = {
+    "a role that is a list": ("gemini", [{"role": [], "parts": []}]),
+    "a type that is an object": ("openai", [{"type": {}}]),
+    "a part's type that is a list": (
+        "openai",
+        [{"role": "user", "content": [{"type": "image_url"}, {"type": "image_url"}, {"type": []}]}],
+    ),
+    "an item with a role": (
+        "openai",
+        [item_call("a"), item_said("a") | {"role": "tool"}],
+    ),
+    "an id that is a number": ("anthropic", [use(3), said(3)]),  # type: ignore[arg-type]
+    "a name that is a list": (
+        "gemini",
+        [{"role": "model", "parts": [{"functionCall": {"id": "a", "name": []}}]}],
+    ),
+    "nulls": ("anthropic", [None, {"role": None, "content": None}, {}]),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_histories_are_no_bugs(name: str) -> None:
+    style, history = ODD[name]
+    result = run(style, history, CompactSettings(keep_recent=1, clearable="*"))
+    assert len(result.history) >= len(history)
+
+
+MANY = 20_000
+
+
+@pytest.mark.parametrize(
+    ("style", "history"),
+    [
+        ("openai", [{"role": "user", "content": [{"type": "image_url"}] * MANY}]),
+        (
+            "anthropic",
+            [m for i in range(MANY) for m in (use("same", path=f"/src/{i}"), said("same"))],
+        ),
+        (
+            "anthropic",
+            [m for i in range(MANY) for m in (use("same", path=f"/mem/{i}"), said("same"))],
+        ),
+        (
+            "records",
+            [
+                {"tool": "read_file", "callId": "a", "path": f"/{i}", "chars": 9}
+                for i in range(MANY)
+            ],
+        ),
+    ],
+    ids=["media in one message", "ordinary paths under one id", "managed paths", "records"],
+)
+@pytest.mark.timeout(30)
+def test_what_is_many_in_one_place_takes_no_longer(style: Format, history: list[Any]) -> None:
+    """Squared, each of these would take minutes."""
+    tags = {"same": tag(), "a": tag()}
+    for evidence in (Evidence(managed), Evidence(managed, tags=tags)):
+        params = CompactParams(style, history, ForceTrigger(), settings=ONE)
+        compact(params, evidence)
+
+
+def test_b7_another_tool_under_the_id_has_no_effect() -> None:
+    other = {"name": "Write", "id": "a", "args": {"file_path": "/src/x"}}
+    history = [
+        {"role": "model", "parts": [{"functionCall": other}]},
+        *gemini_read("a", "/mem/a.md"),
+    ]
+    params = CompactParams("gemini", history + GEMINI_LAST, ForceTrigger(), settings=ONE)
+    result = compact(params, Evidence(managed))
+    assert result.cleared == []
+
+
+def test_another_tool_s_result_under_the_id_counts_though_it_is_never_cleared() -> None:
+    history = [use("a", "read_memory", "x"), said("a"), use("a", "Bash"), said("a")]
+    settings = CompactSettings(keep_recent=1, clearable=["Bash", "read_file"])
+    result = run("anthropic", history, settings, Evidence(tags={"a": tag()}))
+    assert [each.message for each in result.cleared] == [3]
+
+
+def test_a_host_s_own_words_for_the_path_of_a_change() -> None:
+    def call(call_id: str, name: str) -> list[Any]:
+        block = {"type": "tool_use", "id": call_id, "name": name, "input": {"filePath": f"/{name}"}}
+        return [{"role": "assistant", "content": [block]}, said(call_id)]
+
+    history = call("a", "write") + call("b", "edit") + call("c", "read") + call("d", "read")
+    settings = attrs.evolve(HOSTS["opencode"], keep_recent=1)
+    meta = run("anthropic", history, settings).meta
+    assert meta is not None
+    assert meta.evicted_paths == ["/write", "/edit", "/read"]
+    assert meta.unresolved_evictions == 0
+
+
+def test_a_record_without_an_id_still_says_which_path_is_gone() -> None:
+    record = {"tool": "read_file", "path": "/mem/a.md", "chars": 9}
+    params = CompactParams("records", [record, record], ForceTrigger(), settings=ONE)
+    meta = compact(params, Evidence(managed)).meta
+    assert meta is not None
+    assert (meta.evicted_paths, meta.unresolved_evictions) == (["/mem/a.md"], 0)
+
+
+def test_a_long_mime_is_cut_in_utf16_units() -> None:
+    part = {"inlineData": {"mimeType": "\U0001f600" * 100}}
+    message = {"role": "user", "parts": [part]}
+    result = compact(CompactParams("gemini", [message] * 2, ForceTrigger(), settings=ONE))
+    assert result.history[0]["parts"][0]["text"].count("\U0001f600") == 64

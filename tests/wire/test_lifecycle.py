@@ -41,7 +41,8 @@ def test_initialize_is_lenient_about_what_lsp_owns(params: Any) -> None:
     ("options", "member"),
     [
         ({"memroy": {}}, "memroy"),
-        ({"rules": []}, "rules"),
+        ({"rules": {}}, "rules"),
+        ({"rules": [{"decision": "deny", "tools": ["*"], "paths": ["!x"]}]}, "rules[0].paths"),
         ({"audit": []}, "audit"),
         ({"audit": {"file": "/x"}}, "audit.file"),
         ({"audit": {"path": "x.jsonl"}}, "audit.path"),
@@ -55,7 +56,7 @@ def test_initialize_is_lenient_about_what_lsp_owns(params: Any) -> None:
         ({"upstreams": {}}, "upstreams"),
         ({"limits": {"readLines": 0}}, "limits.readLines"),
         ({"limits": {"readLines": "5"}}, "limits.readLines"),
-        ({"limits": {"askSeconds": 5}}, "limits.askSeconds"),
+        ({"limits": {"askSeconds": 0}}, "limits.askSeconds"),
         ({"memory": {"projectRoot": "x"}}, "memory.projectRoot"),
         ([], ""),
     ],

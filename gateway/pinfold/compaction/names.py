@@ -21,26 +21,27 @@ _CLEARABLE = frozenset(
 )
 _OURS = re.compile(r"mcp__.+__(read_file|read_memory|write_file|edit)", re.IGNORECASE | re.DOTALL)
 _READS = {"read_file": "file_path", "read_memory": "file_path"}
-# What hosts call their tools that change a file: the role, and the argument with the path.
-_CHANGES: dict[str, tuple[Role, str]] = {
-    "edit": ("edit", "file_path"),
-    "write_file": ("write", "file_path"),
-    "multiedit": ("edit", "file_path"),
-    "notebookedit": ("edit", "notebook_path"),
-    "write": ("write", "file_path"),
+_CHANGES: dict[str, Role] = {"edit": "edit", "write_file": "write"}
+# What hosts call their tools that change a file, in whose own words `reads` is given.
+_HOST_CHANGES: dict[str, Role] = {
+    **_CHANGES,
+    "multiedit": "edit",
+    "notebookedit": "edit",
+    "write": "write",
 }
+_HOST_ARGUMENTS = ("file_path", "filePath", "notebook_path")
 
 
 @attrs.frozen
 class Known:
-    """One tool. `name` is its canonical name, `kind` what its results are, `argument` the one that
-    holds its path. `needs_arguments`: whether the arguments of its calls are looked at."""
+    """One tool. `name` is its canonical name, `kind` what its results are, `arguments` those that
+    may hold its path. `looked_at`: whether the arguments of its calls matter at all."""
 
     name: str
     kind: Literal["tool", "other"]
     role: Role | None = None
-    argument: str | None = None
-    needs_arguments: bool = False
+    arguments: tuple[str, ...] = ()
+    looked_at: bool = False
 
 
 UNKNOWN = Known("", "other")
@@ -66,12 +67,18 @@ class Tools(dict[str, Known]):
         ours = _OURS.fullmatch(name)
         canonical = ours[1].lower() if ours else plain
         kind: Literal["tool", "other"] = "tool" if self._goes(plain, canonical) else "other"
-        reading = self._reads.get(canonical if self._by_default else plain)
-        role, argument = _CHANGES.get(canonical, (None, None))
-        if reading is not None:
-            role, argument = "read", reading
+        role, arguments = self._path(canonical if self._by_default else plain)
         known = canonical if ours or canonical in _CLEARABLE or canonical == BRIDGE else name
-        return Known(known, kind, role, argument, bool(argument) or canonical == BRIDGE)
+        return Known(known, kind, role, arguments, bool(arguments) or canonical == BRIDGE)
+
+    def _path(self, name: str) -> tuple[Role | None, tuple[str, ...]]:
+        """What the tool does with a file, and the arguments that may say which."""
+        if name in self._reads:
+            return "read", (self._reads[name],)
+        role = (_CHANGES if self._by_default else _HOST_CHANGES).get(name)
+        if role is None:
+            return None, ()
+        return role, ("file_path",) if self._by_default else _HOST_ARGUMENTS
 
     def _goes(self, plain: str, canonical: str) -> bool:
         if self._clearable is None:

@@ -232,11 +232,13 @@ def _evictions(records: Sequence[Record], cleared: Sequence[int]) -> tuple[list[
     }
     evicted: dict[str, None] = {}
     unresolved = 0
+    seen: set[int] = set()  # results under one id have the same, perhaps many, paths
     for index in cleared:
         record = records[index]
-        if record.role is not None and record.kind == "tool":
-            unresolved += not record.paths
-            for path in record.paths:
-                if path not in written:
-                    evicted[path] = None
+        if record.role is None or record.kind != "tool":
+            continue
+        unresolved += not record.paths
+        if id(record.paths) not in seen:
+            seen.add(id(record.paths))
+            evicted.update((path, None) for path in record.paths if path not in written)
     return list(evicted), unresolved

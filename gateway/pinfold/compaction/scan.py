@@ -58,7 +58,9 @@ class Scan:
         self.pending = False
         self._tools = tools
         self._last: dict[str, Known] = {}  # by call id: the tool that was called last under it
-        self._paths: dict[str, tuple[str, ...]] = {}
+        self._paths: dict[str, dict[str, None]] = {}
+        self._answering: dict[str, str] = {}  # by call id: the tool of its first result
+        self._several: set[str] = set()  # ids under which results of several tools stand
         self._mixed: set[str] = set()  # ids under which several tools were called
 
     def call(self, call_id: Any, name: Any, arguments: Any, decode: Decode | None = None) -> None:
@@ -67,14 +69,13 @@ class Scan:
             return
         tool = self._tools[name] if type(name) is str else UNKNOWN
         path = None
-        if tool.needs_arguments:
+        if tool.looked_at:
             if decode is not None:
                 arguments = decode(arguments)
             if tool.name == BRIDGE:
                 tool, arguments = self._bridged(arguments)
-            if tool.argument is not None and type(arguments) is dict:
-                path = arguments.get(tool.argument)
-        self._called(call_id, tool, path if type(path) is str and path else None)
+            path = _path(tool, arguments)
+        self._called(call_id, tool, path)
 
     def _bridged(self, arguments: Any) -> tuple[Known, Any]:
         name = arguments.get("name") if isinstance(arguments, dict) else None
@@ -83,17 +84,11 @@ class Scan:
         return self._tools[name], arguments.get("arguments")
 
     def _called(self, call_id: str, tool: Known, path: str | None) -> None:
-        if call_id not in self._last:
-            self._last[call_id] = tool
-            if path is not None:
-                self._paths[call_id] = (path,)
-            return
-        if self._last[call_id].name != tool.name:
+        if self._last.setdefault(call_id, tool).name != tool.name:
             self._mixed.add(call_id)
         self._last[call_id] = tool
-        paths = self._paths.get(call_id, ())
-        if path is not None and path not in paths:
-            self._paths[call_id] = (*paths, path)
+        if path is not None:
+            self._paths.setdefault(call_id, {})[path] = None
 
     def result(
         self,
@@ -115,7 +110,7 @@ class Scan:
         cleared = text == CLEARED_TEXT
         found = Found(tool.kind, 0, media, call_id, tool.name, tool.role)
         if not (error or cleared or text is None):
-            found.chars = len(text) if text.isascii() else utf16(text)
+            found.chars = utf16(text)
         found.error, found.cleared, found.pending = error, cleared, self.pending
         found.message, found.part, found.tag = self.message, part, tag
         self._add(tool, found)
@@ -128,8 +123,9 @@ class Scan:
             return
         tool = self._tools[given.tool]
         call_id = given.call_id or None
+        path = given.path or None if tool.arguments else None
         if call_id is not None:
-            self._called(call_id, tool, given.path or None if tool.argument else None)
+            self._called(call_id, tool, path)
         record = Found(
             tool.kind,
             chars=0 if given.error or given.cleared else given.chars,
@@ -137,6 +133,7 @@ class Scan:
             call_id=call_id,
             tool=tool.name,
             role=tool.role,
+            paths=() if path is None else (path,),  # it counts for others by its id only
             error=given.error,
             cleared=given.cleared,
             preserved=given.preserved and not given.error,
@@ -147,6 +144,10 @@ class Scan:
         self._add(tool, record)
 
     def _add(self, tool: Known, found: Found) -> None:
+        if found.call_id is not None:
+            first = self._answering.setdefault(found.call_id, tool.name)
+            if first != tool.name:
+                self._several.add(found.call_id)
         if found.kind == "other" and found.media:
             found.kind = "nested-media"
         if found.kind != "other" or tool.role == "write" or tool.name == BRIDGE:
@@ -174,17 +175,18 @@ class Scan:
         """Give bridged results their identity, and decide what is preserved."""
         if any(each.tool == BRIDGE for each in self.found):
             self.found = [each for each in self.found if each.tool != BRIDGE or self._resolve(each)]
-        managed = _Remembered(evidence.managed)
-        several = self._answered_by_several() if evidence.tags else frozenset()
+        judge = _Judge(self._paths, evidence)
         for each in self.found:
-            paths = self._paths.get(each.call_id or "")
+            paths = judge.paths.get(each.call_id or "")
             if paths is not None:
                 each.paths = paths
-                if each.role == "read" and managed[paths[0]] and not each.error:
-                    each.preserved |= all(map(managed.__getitem__, paths))
-            if (each.tag is not None or evidence.tags) and not each.error:
-                speaks = each.call_id not in several or each.role == "read"
-                each.preserved |= _by_tag(each, evidence, managed, by_id=speaks)
+            if each.error or each.kind == "media":
+                continue
+            if each.role == "read" and paths is not None and judge.all_managed(each):
+                each.preserved = True
+            if each.tag is not None or judge.has_tags:
+                alone = each.call_id not in self._several or each.role == "read"
+                each.preserved |= judge.by_tag(each, by_id=alone)
 
     def _resolve(self, found: Found) -> bool:
         """A bridged result takes the identity of its call, if all calls under its id agree.
@@ -197,53 +199,77 @@ class Scan:
                 found.kind = "nested-media" if tool.kind == "other" and found.media else tool.kind
         return found.kind != "other" or found.role == "write"
 
-    def _answered_by_several(self) -> frozenset[str | None]:
-        """Ids under which results of several tools stand."""
-        first: dict[str | None, str | None] = {}
-        return frozenset(
-            each.call_id
-            for each in self.found
-            if first.setdefault(each.call_id, each.tool) != each.tool
-        )
+
+class _Judge:
+    """What the evidence says of a result. Every path, and every id, is judged once."""
+
+    def __init__(self, paths: Mapping[str, Mapping[str, None]], evidence: Evidence) -> None:
+        self.paths = {call_id: tuple(each) for call_id, each in paths.items()}
+        self.has_tags = bool(evidence.tags)
+        self._evidence = evidence
+        self._managed: dict[str, bool] = {}
+        self._ids: dict[str, bool] = {}
+        self._tagged: dict[str, bool] = {}
+
+    def _is_managed(self, path: str) -> bool:
+        if path not in self._managed:
+            self._managed[path] = self._evidence.managed(path)
+        return self._managed[path]
+
+    def all_managed(self, found: Found) -> bool:
+        """Whether every path under its id leads into managed memory."""
+        call_id = found.call_id or ""
+        if call_id not in self._ids:
+            self._ids[call_id] = all(map(self._is_managed, found.paths))
+        return self._ids[call_id]
+
+    def by_tag(self, found: Found, *, by_id: bool) -> bool:
+        """A tag in the result itself speaks for the result. One by id speaks for what the id
+        stands for; an id that also stands for an ordinary path, or for another tool, says
+        nothing."""
+        evidence = self._evidence
+        if found.tag is not None and found.tag.preserve and evidence.genuine(found.tag):
+            return True
+        found.tag = None
+        if found.call_id is None or not by_id:
+            return False
+        found.tag = tag = evidence.tags.get(found.call_id)
+        if tag is None or not tag.preserve:
+            return False
+        if len(found.paths) < 2:  # the tag tells what was read, whatever the path means by now
+            return True
+        return self._speaks_for(found.call_id, tag, found.paths)
+
+    def _speaks_for(self, call_id: str, tag: RetentionTag, paths: tuple[str, ...]) -> bool:
+        """Whether every path under an id is the tag's, or leads into memory now."""
+        if call_id not in self._tagged:
+            own = (path == tag.path or self._is_managed(path) for path in paths)
+            self._tagged[call_id] = all(own)
+        return self._tagged[call_id]
 
 
-class _Remembered(dict[str, bool]):
-    """A managed test that is asked once for each path."""
-
-    def __init__(self, managed: Callable[[str], bool]) -> None:
-        super().__init__()
-        self._managed = managed
-
-    def __missing__(self, path: str) -> bool:
-        self[path] = answer = self._managed(path)
-        return answer
-
-
-def _by_tag(found: Found, evidence: Evidence, managed: _Remembered, *, by_id: bool) -> bool:
-    """A tag in the result itself speaks for the result. One by id speaks for what the id stands
-    for; an id that also stands for an ordinary path, or for another tool, says nothing."""
-    if found.tag is not None and found.tag.preserve and evidence.genuine(found.tag):
-        return True
-    found.tag = tag = evidence.tags.get(found.call_id) if found.call_id is not None else None
-    if tag is None or not tag.preserve or not by_id:
-        return False
-    if len(found.paths) < 2:
-        return True
-    return all(path == tag.path or managed[path] for path in found.paths)
+def _path(tool: Known, arguments: Any) -> str | None:
+    if type(arguments) is not dict:
+        return None
+    given = (arguments.get(name) for name in tool.arguments)
+    return next((path for path in given if type(path) is str and path), None)
 
 
 def utf16(text: str) -> int:
     """The length of a text in UTF-16 units."""
-    if text.isascii():
-        return len(text)
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return len(text) if text.isascii() else len(_as_utf16(text)) // 2
+
+
+def _as_utf16(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
 
 
 def clean_mime(mime: Any) -> str:
     """A media type as a placeholder names it: one line, no brackets, not long."""
     if not isinstance(mime, str) or not mime:
         return "application/octet-stream"
-    return _BRACKETS.sub("", _BREAKS.sub(" ", mime)).strip()[:_MIME_CHARS]
+    line = _BRACKETS.sub("", _BREAKS.sub(" ", mime)).strip()
+    return _as_utf16(line)[: 2 * _MIME_CHARS].decode("utf-16-le", "ignore")
 
 
 def media_placeholder(mime: str) -> str:

@@ -235,6 +235,7 @@ class Rpc:
     def _finish(self, request: Request, work: "asyncio.Future[Any]") -> None:
         """The work of a request has ended, answered before or not: its outcome is looked at in any
         case, or the loop would log it."""
+        request.work = None  # its traceback may lead back here, with all that the request held
         if work.cancelled():
             self._answer_error(request, RpcError(errors.REQUEST_CANCELLED, "Request cancelled"))
         elif (error := work.exception()) is None:

@@ -39,6 +39,12 @@ class KnownFiles:
         self._count = 0
         self._lock = threading.Lock()
 
+    def forget(self) -> None:
+        """Forget all files; a read that is under way is remembered when it ends."""
+        with self._lock:
+            for table in (self._by_path, self._by_identity, self._encodings, self._written):
+                table.clear()
+
     def now(self) -> int:
         """A moment, to be given to `saw` by a read that began then."""
         return self._count

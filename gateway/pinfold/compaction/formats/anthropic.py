@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pinfold.compaction.formats.blocks import Blocks
-from pinfold.compaction.scan import Found, Scan, tag_in
+from pinfold.compaction.scan import Found, Scan
 
 _MEDIA = ("image", "document")
 
@@ -65,7 +65,6 @@ def _read_result(index: int, block: dict[str, Any], scan: Scan) -> None:
         text,
         error=block.get("is_error") is True,
         media=media,
-        tag=tag_in(block),
     )
 
 

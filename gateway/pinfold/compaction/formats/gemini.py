@@ -19,7 +19,9 @@ def read(contents: Sequence[Any], scan: Scan) -> None:
     for scan.message, content in enumerate(contents):
         parts = content.get("parts") if isinstance(content, dict) else ...
         if isinstance(parts, list):
-            _READ_BY_ROLE.get(content.get("role"), _read_others)(parts, scan)
+            role = content.get("role")
+            read_parts = _READ_BY_ROLE.get(role) if isinstance(role, str) else None
+            (read_parts or _read_others)(parts, scan)
         elif parts is not None:
             scan.leave(None, "not a content with a list of parts")
 

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from pinfold.compaction.formats.blocks import Blocks, data_url_mime
-from pinfold.compaction.scan import Found, Scan, tag_in
+from pinfold.compaction.scan import Found, Scan
 
 _CHAT_MEDIA = ("image_url", "input_audio", "file")
 _ITEM_MEDIA = ("input_image", "input_file", "input_audio")
@@ -55,7 +55,9 @@ def read(messages: Sequence[Any], scan: Scan) -> None:
             scan.leave(None, "not an object")
             continue
         kind = message.get("type")
-        if kind in _ITEM_CALLS:
+        if not isinstance(kind, str | None):
+            scan.leave(None, "an item whose type is no text")
+        elif kind in _ITEM_CALLS:
             _read_item_call(message, scan)
         elif kind in _ITEM_OUTPUTS:
             _read_result(message, message.get("call_id"), message.get("output"), _ITEMS, scan)
@@ -142,7 +144,7 @@ def _read_result(
         scan.leave(None, "a tool result that is neither text nor media")
         return
     text, media = weighed
-    scan.result(None, call_id, text, media=media, tag=tag_in(message))
+    scan.result(None, call_id, text, media=media)
 
 
 def _parsed(arguments: Any) -> Any:
@@ -165,23 +167,23 @@ def _parsed_slowly(arguments: str) -> Any:
 
 def clear(message: dict[str, Any], found: Sequence[Found]) -> dict[str, Any]:
     """A copy of a message or an item with these results or parts cleared."""
-    member = "content" if "role" in message else "output"
+    if found[0].kind == "media":
+        return {**message, "content": _without_media(message["content"], found)}
+    is_item = message.get("type") in _ITEM_OUTPUTS
+    member, blocks = ("output", _ITEMS) if is_item else ("content", _CHAT)
     content = message[member]
-    blocks = _CHAT if message.get("role") == "tool" else _ITEMS
+    if found[0].kind == "tool":
+        return {**message, member: blocks.cleared(content)}
+    return {**message, member: blocks.without_media(content)}
+
+
+def _without_media(content: list[Any], found: Sequence[Found]) -> list[Any]:
+    """Audio is called the same in both formats; what stands beside it is not."""
+    items = ("input_text", "input_image", "input_file")
+    is_item = any(isinstance(block, dict) and block.get("type") in items for block in content)
+    blocks = _ITEMS if is_item else _CHAT
+    cleared = list(content)
     for each in found:
-        match each.kind:
-            case "media":
-                assert each.part is not None
-                placeholder = _blocks_of(message[member]).placeholder(content[each.part])
-                content = [*content[: each.part], placeholder, *content[each.part + 1 :]]
-            case "tool":
-                content = blocks.cleared(content)
-            case _:
-                content = blocks.without_media(content)
-    return {**message, member: content}
-
-
-def _blocks_of(content: list[Any]) -> Blocks:
-    """Audio is called the same in both; what stands beside it is not."""
-    kinds = {block.get("type") for block in content if isinstance(block, dict)}
-    return _ITEMS if kinds & {"input_text", "input_image", "input_file"} else _CHAT
+        assert each.part is not None
+        cleared[each.part] = blocks.placeholder(content[each.part])
+    return cleared
