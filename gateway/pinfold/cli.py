@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pinfold_protocol.session import Root, SessionResult
 
 ALLOWED, DENIED, FAILED = 0, 1, 2
-_READER_GONE = 141
 _HOSTS = ("qwen-code", "claude-code", "gemini-cli", "codex", "opencode")
 _PROFILES = ("main", "extraction", "dream", "remember")
 
@@ -31,26 +30,25 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _end_on_signals()
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
-    sys.exit(_run(command, options))
+    sys.exit(command(options) if command is _serve else _run(command, options))
 
 
 def _run(command: "Callable[[argparse.Namespace], int]", options: "argparse.Namespace") -> int:
-    """A command, whatever becomes of the place where its output goes."""
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started us
-            setattr(sys, name, open(os.devnull, "r+", encoding="utf-8"))  # noqa: SIM115
+    """A command for people, whatever becomes of the place where its output goes."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        return _failed("there is no output to write to")
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(nothing)
     try:
         status = command(options)
         sys.stdout.flush()
-    except BrokenPipeError:
-        status = _READER_GONE
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        status = _failed(f"cannot write: {error.strerror}")
-    else:
         return status
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter tries again at its end
+    except BrokenPipeError:  # whoever read it has seen enough
+        status = ALLOWED
+    except OSError as error:
+        status = _failed(f"{error.filename or 'the output'}: {error.strerror}")
+    os.dup2(nothing, sys.stdout.fileno())  # what is still buffered must not fail once more
     return status
 
 
@@ -301,7 +299,8 @@ def _override(text: str) -> tuple[str, Any]:
 def _failed(message: str) -> int:
     from pinfold.text.visible import visible
 
-    print(f"pinfold: {visible(message.removeprefix('Invalid params: '))}", file=sys.stderr)
+    if sys.stderr is not None:
+        print(f"pinfold: {visible(message.removeprefix('Invalid params: '))}", file=sys.stderr)
     return FAILED
 
 

@@ -1,7 +1,6 @@
 """`pinfold audit`: the record, for people."""
 
 import json
-import os
 import select
 import sys
 from collections.abc import Iterator
@@ -39,9 +38,10 @@ class Wanted:
 
 
 def show(path: str, wanted: Wanted, *, follow: bool, as_json: bool) -> int:
-    """Print the record; with `follow` also what is added, until somebody ends it. Exit status."""
-    if sys.stdout is None:
-        return _failed("there is no output to write to")
+    """Print the record; with `follow` also what is added, until somebody ends it. Exit status.
+
+    Raises OSError where the record or the output fails.
+    """
     trail, printer = Trail(path), _Printer(wanted, as_json)
     try:
         printer.print(trail.new())
@@ -50,12 +50,6 @@ def show(path: str, wanted: Wanted, *, follow: bool, as_json: bool) -> int:
         printer.print(trail.rest())
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read it has seen enough
-        _discard_output()
-        return DONE
-    except OSError as error:
-        _discard_output()
-        return _failed(f"{error.filename or 'the output'}: {error.strerror}")
     finally:
         trail.close()
         printer.finish()
@@ -130,18 +124,6 @@ def _reader_gone() -> bool:
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return bool(poll.poll(_POLL_SECONDS * 1000))
-
-
-def _discard_output() -> None:
-    """What is still buffered must not fail once more when the interpreter ends."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)
-
-
-def _failed(message: str) -> int:
-    _say(message)
-    return FAILED
 
 
 def _say(message: str) -> None:
