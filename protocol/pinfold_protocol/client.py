@@ -9,7 +9,8 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,12 +27,14 @@ from pinfold_protocol.compaction import (
     Trigger,
 )
 from pinfold_protocol.convert import structure, unstructure
-from pinfold_protocol.errors import RpcError
+from pinfold_protocol.decision import Decision, Outcome, PermissionParams, RuleSpec
+from pinfold_protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from pinfold_protocol.framing import Body, Framer, FramingError, frame
 from pinfold_protocol.retention import RetentionTag
-from pinfold_protocol.session import MemoryOptions, Profile, SessionResult
+from pinfold_protocol.session import MemoryOptions, Profile, SessionResult, TurnResult
 from pinfold_protocol.tools import ToolResult
 
+OnPermission = Callable[[PermissionParams], Awaitable[Outcome]]
 DEFAULT_COMMAND = (sys.executable, "-m", "pinfold", "serve")
 _MAX_REPLY = 1 << 30
 _PATIENCE = 3.0
@@ -51,6 +54,8 @@ class Client:
         self._next_id = 0
         self._trouble: Exception | None = None
         self.on_notification: Callable[[str, Any], None] = lambda method, params: None
+        self.on_permission: OnPermission | None = None
+        self._answering: set[asyncio.Task[None]] = set()
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
@@ -61,8 +66,10 @@ class Client:
         env: dict[str, str] | None = None,
         cwd: str | None = None,
         options: dict[str, Any] | None = None,
+        on_permission: "OnPermission | None" = None,
     ) -> Self:
         """Start `command`, and `initialize` it; `options` is `initializationOptions.pinfold`.
+        `on_permission` answers what base rules ask; without it, every question is a denial.
 
         Raises OSError if it cannot be started, RpcError if it refuses the options.
         """
@@ -74,6 +81,7 @@ class Client:
             cwd=cwd,
         )
         client = cls(process)
+        client.on_permission = on_permission
         try:
             await client._initialize(options)
         except BaseException:
@@ -83,7 +91,9 @@ class Client:
         return client
 
     async def _initialize(self, options: dict[str, Any] | None) -> None:
-        params: dict[str, Any] = {"processId": os.getpid(), "capabilities": {}}
+        asks = {"experimental": {"pinfold": {"permissionRequests": True}}}
+        capabilities = {} if self.on_permission is None else asks
+        params: dict[str, Any] = {"processId": os.getpid(), "capabilities": capabilities}
         if options is not None:
             params["initializationOptions"] = {"pinfold": options}
         self.server: dict[str, Any] = await self.request(methods.INITIALIZE, params)
@@ -120,6 +130,7 @@ class Client:
         session_id: str | None = None,
         scope: dict[str, Any] | None = None,
         memory: MemoryOptions | None = None,
+        rules: Sequence[RuleSpec] | None = None,
     ) -> "Session":
         """`session/open`; `scope` holds overrides in the names of the wire."""
         params: dict[str, Any] = {"profile": profile, "projectRoot": project_root}
@@ -127,6 +138,7 @@ class Client:
             "sessionId": session_id,
             "scope": scope,
             "memory": unstructure(memory) if memory else None,
+            "rules": [unstructure(rule) for rule in rules] if rules is not None else None,
         }
         params |= {name: value for name, value in more.items() if value is not None}
         opened = await self.request(methods.SESSION_OPEN, params)
@@ -230,14 +242,37 @@ class Client:
                     lost.__cause__ = self._trouble
                     future.set_exception(lost)
 
+    async def _answer(self, message: dict[str, Any]) -> None:
+        """A request of the gateway. A callback that fails is an error, and so a denial."""
+        answer: dict[str, Any]
+        try:
+            if message["method"] != methods.PERMISSION_REQUEST or self.on_permission is None:
+                raise RpcError(METHOD_NOT_FOUND, "not known here")
+            question = structure(message.get("params"), PermissionParams)
+            answer = {"result": {"outcome": await self.on_permission(question)}}
+        except RpcError as error:
+            answer = {"error": {"code": error.code, "message": error.message}}
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed("on_permission failed", error)
+            answer = {"error": {"code": INTERNAL_ERROR, "message": "on_permission failed"}}
+        self._write({"id": message["id"], **answer})
+
+    def _failed(self, what: str, error: Exception) -> None:
+        context = {"message": what, "exception": error}
+        asyncio.get_running_loop().call_exception_handler(context)
+
     def _notified(self, method: str, params: Any) -> None:
         try:
             self.on_notification(method, params)
         except Exception as error:  # noqa: BLE001 - the callback's trouble is not the gateway's
-            context = {"message": f"on_notification failed for {method}", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(context)
+            self._failed(f"on_notification failed for {method}", error)
 
     def _dispatch(self, message: dict[str, Any]) -> None:
+        if "method" in message and "id" in message:
+            task = asyncio.create_task(self._answer(message))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+            return
         if "method" in message:
             self._notified(message["method"], message.get("params"))
             return
@@ -289,6 +324,24 @@ class Session:
         return await self.client.compact(
             history, style, trigger, settings, tags=tags, session_id=self.session_id
         )
+
+    @asynccontextmanager
+    async def turn(
+        self, profile: Profile | None = None, *, scope: dict[str, Any] | None = None
+    ) -> AsyncIterator[TurnResult]:
+        """`turn/begin`, and `turn/end` at the end: narrowed to a profile, or by single members."""
+        params = {"sessionId": self.session_id, "profile": profile, "scope": scope}
+        begun = structure(await self.client.request(methods.TURN_BEGIN, params), TurnResult)
+        try:
+            yield begun
+        finally:
+            params = {"sessionId": self.session_id, "turnId": begun.turn_id}
+            await self.client.request(methods.TURN_END, params)
+
+    async def explain(self, name: str, arguments: dict[str, Any]) -> Decision:
+        """`policy/explain`, also for tools that the host runs itself."""
+        params = {"sessionId": self.session_id, "name": name, "arguments": arguments}
+        return structure(await self.client.request(methods.POLICY_EXPLAIN, params), Decision)
 
     async def reset(self) -> list[Reread]:
         """`context/reset`, after a compaction by other means: what to read again."""

@@ -8,10 +8,6 @@ import pytest
 
 from support import Layout, Raw, cases, clean_env, details, wiped
 
-LATER = {"base": "base rules come with a later issue"}
-# Decided already, though the rules are not there: fail closed.
-NOW = ("base allow cannot rescue a scoped deny",)
-
 Server = Callable[[Layout], Raw]
 
 
@@ -45,24 +41,14 @@ def opened(layout: Layout, raw: Raw, **more: Any) -> str:
     return session
 
 
-def policy_cases() -> list[Any]:
-    found = []
-    for case in cases("policy.json"):
-        why = LATER.get(case["category"]) if case["name"] not in NOW else None
-        marks = [pytest.mark.skip(reason=why)] if why else []
-        case = {k: v for k, v in case.items() if k != "rules" or why}
-        found.append(pytest.param(case, id=case["name"], marks=marks))
-    return found
-
-
-@pytest.mark.parametrize("case", policy_cases())
+@pytest.mark.parametrize("case", cases("policy.json"), ids=lambda case: str(case["name"]))
 def test_policy_decides_as_the_vectors_say(
     case: dict[str, Any], server: tuple[Path, Server]
 ) -> None:
     with wiped(server[0]) as base:
         layout = Layout(base, case)
         raw = server[1](layout)
-        session = opened(layout, raw, scope=case["scope"])
+        session = opened(layout, raw, scope=case["scope"], rules=case.get("rules"))
         arguments = {
             k: layout.path(v) if k.endswith("path") else v for k, v in case["arguments"].items()
         }
