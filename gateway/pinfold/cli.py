@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
     from pinfold.app import Gateway
+    from pinfold.config import Flags
     from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Decision
     from pinfold_protocol.session import Root, SessionResult
@@ -68,6 +69,7 @@ def _parser() -> "argparse.ArgumentParser":
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     serve = commands.add_parser("serve", help="serve JSON-RPC on stdin and stdout (for hosts)")
+    _serve_options(serve)
     serve.set_defaults(command=_serve)
 
     explain = commands.add_parser("explain", help="say whether a call would be allowed, and why")
@@ -105,6 +107,20 @@ def _parser() -> "argparse.ArgumentParser":
     demo = commands.add_parser("demo", help="see it work, in a temporary directory")
     demo.set_defaults(command=_demo)
     return parser
+
+
+def _serve_options(parser: "argparse.ArgumentParser") -> None:
+    about = parser.add_argument_group(
+        "MCP", "The one session of an MCP client; hosts of our own protocol open theirs by messages"
+    )
+    about.add_argument("--profile", choices=_PROFILES, help="default: main")
+    about.add_argument(
+        "--project", metavar="DIR", help="default: the client's first root, else here"
+    )
+    about.add_argument("--config", metavar="FILE", help="instead of the user's own")
+    about.add_argument("--tool-prefix", metavar="TEXT", help="goes before the names of our tools")
+    about.add_argument("--layout", choices=("qwen", "claude"), help="where memory roots are")
+    about.add_argument("--scope", action="append", default=[], metavar="MEMBER=VALUE")
 
 
 def _session_options(parser: "argparse.ArgumentParser", profile: str) -> None:
@@ -167,7 +183,20 @@ def _serve(options: "argparse.Namespace") -> int:
     from pinfold.doors.process import serve
 
     # Threads may be stuck in a dead file system: nobody waits for them.
-    os._exit(serve())
+    os._exit(serve(lambda: _flags(options)))
+
+
+def _flags(options: "argparse.Namespace") -> "Flags":
+    from pinfold.config import Flags
+
+    return Flags(
+        profile=options.profile,
+        project=options.project,
+        config=options.config,
+        layout=options.layout,
+        tool_prefix=options.tool_prefix,
+        scope=dict(map(_override, options.scope)),
+    )
 
 
 # explain, roots

@@ -46,6 +46,11 @@ def put(memory: dict[_K, _V], key: _K, value: _V) -> None:
         del memory[next(iter(memory))]
 
 
+def effective_scope(profile: Profile, patch: ScopePatch | None) -> Scope:
+    """A profile's scope with overrides."""
+    return attrs.evolve(PROFILES[profile], **merge({}, patch))  # type: ignore[arg-type]
+
+
 class Gate:
     """Many may pass at once; whoever closes it waits until all that passed are through."""
 

@@ -1,8 +1,9 @@
-"""Bytes ↔ message bodies, sans I/O: the Language Server Protocol's base framing.
+"""Bytes ↔ message bodies, sans I/O: the Language Server Protocol's base framing, and lines.
 
-Feed what was read to `receive`, take events with `next_event` until it answers None. Header names
-count without regard to case, blanks around the value are optional, a bare LF ends a line, unknown
-headers are ignored. `Content-Length` counts bytes.
+Feed what was read to `receive`, take events with `next_event` until it answers None. In the base
+framing header names count without regard to case, blanks around the value are optional, a bare LF
+ends a line, unknown headers are ignored, and `Content-Length` counts bytes. MCP's framing is one
+message a line; blank lines are ignored.
 """
 
 from typing import NamedTuple
@@ -11,6 +12,10 @@ MAX_LENGTH = 1 << 30
 MAX_HEADER = 64 * 1024
 EDGE = 4096
 """How much of a drained body's beginning and end is kept, in bytes."""
+
+
+_BLANKS = b" \t\r\n\xef\xbb\xbf"
+"""Also a byte-order mark: some shells put one before what they pipe."""
 
 
 class FramingError(Exception):
@@ -116,6 +121,104 @@ class Framer:
         self._consume(take)
         self._drained, self._head = 0, b""
         return event
+
+
+class LineFramer:
+    """The same for one message a line, each ended by LF, with or without CR."""
+
+    def __init__(self, max_body: int) -> None:
+        self.max_body = max_body
+        self._buffer = bytearray()
+        self._scanned = 0
+        self._dropped = 0
+        self._head = b""
+
+    def receive(self, data: bytes) -> None:
+        """Take more bytes in."""
+        self._buffer += data
+
+    @property
+    def mid_message(self) -> bool:
+        """Whether the end of input now would cut a message."""
+        return bool(self._buffer.strip()) or self._dropped > 0
+
+    def next_event(self) -> Body | Oversized | None:
+        """The next message, or None where more bytes are needed."""
+        while (end := self._buffer.find(b"\n", self._scanned)) >= 0:
+            body = bytes(self._buffer[:end]).rstrip(b"\r")
+            del self._buffer[: end + 1]
+            self._scanned = 0
+            if self._dropped or len(body) > self.max_body:
+                return self._oversized(body)
+            if body.strip(_BLANKS):
+                return Body(body.removeprefix(b"\xef\xbb\xbf"))
+        self._scanned = len(self._buffer)
+        if self._scanned > self.max_body + EDGE:
+            self._drop()
+        return None
+
+    def _drop(self) -> None:
+        """A line that is too long already: its end is kept, for what may stand there."""
+        self._head = self._head or bytes(self._buffer[:EDGE])
+        spare = len(self._buffer) - EDGE
+        self._dropped += spare
+        del self._buffer[:spare]
+        self._scanned = len(self._buffer)
+
+    def _oversized(self, rest: bytes) -> Oversized:
+        event = Oversized(
+            self._dropped + len(rest), self._head or rest[:EDGE], rest[-EDGE:] if rest else b""
+        )
+        self._dropped, self._head = 0, b""
+        return event
+
+
+class AnyFramer:
+    """Either framing, told by the first byte that is no blank: a line begins with `{` or `[`, a
+    header block with a letter."""
+
+    def __init__(self, max_body: int) -> None:
+        self._max_body = max_body
+        self._seen = bytearray()
+        self._framer: Framer | LineFramer | None = None
+
+    @property
+    def max_body(self) -> int:
+        """The limit, in bytes. It may be changed at any time."""
+        return self._max_body
+
+    @max_body.setter
+    def max_body(self, value: int) -> None:
+        self._max_body = value
+        if self._framer is not None:
+            self._framer.max_body = value
+
+    def receive(self, data: bytes) -> None:
+        """Take more bytes in."""
+        if self._framer is None:
+            self._seen += data
+            first = bytes(self._seen.lstrip(_BLANKS)[:1])
+            if not first:
+                return
+            cls = LineFramer if first in b"{[" else Framer
+            self._framer = cls(self._max_body)
+            data, self._seen = bytes(self._seen), bytearray()
+        self._framer.receive(data)
+
+    @property
+    def mid_message(self) -> bool:
+        """Whether the end of input now would cut a message."""
+        return self._framer is not None and self._framer.mid_message
+
+    def next_event(self) -> Body | Oversized | None:
+        """The next message, or None where more bytes are needed. Raises FramingError."""
+        return None if self._framer is None else self._framer.next_event()
+
+    def encode(self, body: bytes) -> tuple[bytes, bytes, bytes]:
+        """What goes out for a body, in pieces, in the framing that came in."""
+        if isinstance(self._framer, LineFramer):
+            return b"", body, b"\n"
+        return frame(body), body, b""
 
 
 def _content_length(block: bytes) -> int:

@@ -185,6 +185,7 @@ STRAY = """
 import os, subprocess, sys
 from pinfold.doors import process
 from pinfold.app import Gateway
+from pinfold.config import Flags
 summaries = Gateway.summaries
 def noisy(self):
     print("stray print")
@@ -193,7 +194,7 @@ def noisy(self):
     subprocess.run(["echo", "from a child"], check=True)
     return summaries(self)
 Gateway.summaries = noisy
-os._exit(process.serve())
+os._exit(process.serve(Flags))
 """
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pinfold import __version__
 from pinfold.doors.codec import serialize
 from pinfold.doors.order import Lane, Turn, heed, resolve
-from pinfold.doors.questions import Questions
-from pinfold.doors.rpc import Request, Rpc
+from pinfold.doors.questions import Questions, lsp_way
+from pinfold.doors.rpc import Dialect, Request, Rpc
 from pinfold.doors.stdio import log
 from pinfold.doors.wire import CONGESTED, Wire
 from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
@@ -23,11 +23,13 @@ from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
 if TYPE_CHECKING:
     from pinfold.app import Gateway
     from pinfold.calls import Asking, Ticket
+    from pinfold.config import Flags
+    from pinfold.doors.mcp import Rounds
     from pinfold.policy.facts import AskKey
     from pinfold.session import Session
     from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Asked
-    from pinfold_protocol.session import MemoryDidChangeParams
+    from pinfold_protocol.session import ConnectionOptions, MemoryDidChangeParams
     from pinfold_protocol.tools import ToolsCallParams
 
 _WORKERS = 64
@@ -55,12 +57,14 @@ class _Call:
         params: "ToolsCallParams",
         ticket: "Ticket",
         session: "Session",
+        questions: "Questions | Rounds | None",
         work: "list[asyncio.Future[Any]] | None" = None,
     ) -> None:
         self.request = request
         self.params = params
         self.ticket = ticket
         self.session = session
+        self.questions = questions
         self.work = work
         self.answers: dict[AskKey, Asked] = {}
 
@@ -68,8 +72,11 @@ class _Call:
 class Native:
     """The service: a Gateway, and when its work is done."""
 
-    def __init__(self, wire: Wire, watch: Callable[[int], None]) -> None:
+    def __init__(
+        self, wire: Wire, watch: Callable[[int], None], flags: "Callable[[], Flags]"
+    ) -> None:
         self._wire = wire
+        self._flags = flags
         self._watch = watch
         self._loop = asyncio.get_running_loop()
         self._pool = ThreadPoolExecutor(_WORKERS + _ABANDONED, thread_name_prefix="pinfold")
@@ -79,7 +86,7 @@ class Native:
         self._lanes: dict[str, Lane] = {}
         self._turns: dict[str, Turn] = {}
         self._asking: dict[str, asyncio.Future[None]] = {}
-        self._questions: Questions
+        self.questions: Questions | None = None
         self._running = 0
         self._abandoned = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -92,24 +99,30 @@ class Native:
     def initialize(self, params: dict[str, Any]) -> dict[str, Any]:
         """LSP's members are read leniently, `initializationOptions.pinfold` strictly."""
         options = params.get("initializationOptions")
-        ours = options.get("pinfold") if isinstance(options, dict) else None
-        if ours is not None:
-            self._set_options(ours)
-        self._questions = Questions(
-            self.rpc.ask, lambda: self.gateway.limits.ask_seconds, params.get("capabilities")
+        given = options.get("pinfold") if isinstance(options, dict) else None
+        if given is not None:
+            self._read_options(given)
+        self.questions = Questions(
+            lambda: self.gateway.limits.ask_seconds,
+            lsp_way(self.rpc.ask, params.get("capabilities")),
         )
         process = params.get("processId")
         if type(process) is int and process > 0:
             self._watch(process)
         self._loop.call_soon(lambda: self.gateway)  # imported while the host reads the answer
-        return {"serverInfo": {"name": SERVER_NAME, "version": __version__}, **_capabilities()}
+        return {
+            "serverInfo": {"name": SERVER_NAME, "version": __version__},
+            "capabilities": {"experimental": {"pinfold": ours()}},
+        }
 
-    def _set_options(self, raw: Any) -> None:
+    def _read_options(self, raw: Any) -> None:
         from pinfold_protocol.convert import structure
         from pinfold_protocol.session import ConnectionOptions
 
-        where = "initializationOptions.pinfold"
-        options = structure(raw, ConnectionOptions, where)
+        self.set_options(structure(raw, ConnectionOptions, "initializationOptions.pinfold"))
+
+    def set_options(self, options: "ConnectionOptions") -> None:
+        """Defaults for the sessions of this connection. Raises RpcError (-32602)."""
         self.gateway.set_options(options)
         self._wire.framer.max_body = self.gateway.limits.max_message_bytes
 
@@ -131,6 +144,23 @@ class Native:
 
         body = serialize({"jsonrpc": "2.0", "method": MEMORY_DID_CHANGE, "params": _plain(params)})
         self._loop.call_soon_threadsafe(self._wire.send, body)
+
+    def speaks(self, method: str, params: Any) -> Dialect | None:
+        """MCP says its revision in its first request, or asks what there is."""
+        revision = isinstance(params, dict) and "protocolVersion" in params
+        meta = params.get("_meta") if isinstance(params, dict) else None
+        stateless = isinstance(meta, dict) and any(
+            name.startswith("io.modelcontextprotocol/") for name in meta
+        )
+        if not (stateless or method == "server/discover" or (method == "initialize" and revision)):
+            return None
+        from pinfold.doors.mcp import Mcp
+
+        return Mcp(self, self.rpc, self._flags())
+
+    def in_session_pool(self, work: Callable[[], Any]) -> "asyncio.Future[Any]":
+        """Run what opens a session, where a slow directory keeps nobody else waiting."""
+        return self._loop.run_in_executor(self._session_pool, work)
 
     # Requests
 
@@ -241,8 +271,14 @@ class Native:
         """`context/reset`."""
         return self._session_message(request, lambda: self.gateway.reset(params.session_id))
 
-    def call(self, request: Request, params: "ToolsCallParams") -> Any:
-        """`tools/call`: in place if that cannot block, else on the pool."""
+    def call(
+        self,
+        request: Request,
+        params: "ToolsCallParams",
+        questions: "Questions | Rounds | None" = None,
+    ) -> Any:
+        """`tools/call`: in place if that cannot block, else on the pool. `questions`: how this
+        call is asked about, where that is not the connection's way."""
         from pinfold.calls import Ticket
         from pinfold.tools.registry import TOOLS
 
@@ -251,14 +287,24 @@ class Native:
         request.changing = tool is not None and tool.action == "change"
         request.cancel = ticket.cancel
         if request.changing:
-            return self._change(request, params, ticket)
-        return self._in_order(params.session_id, lambda: self._read(request, params, ticket))
+            return self._change(request, params, ticket, questions or self.questions)
+        return self._in_order(
+            params.session_id,
+            lambda: self._read(request, params, ticket, questions or self.questions),
+        )
 
-    def _read(self, request: Request, params: "ToolsCallParams", ticket: "Ticket") -> Any:
+    def _read(
+        self,
+        request: Request,
+        params: "ToolsCallParams",
+        ticket: "Ticket",
+        questions: "Questions | Rounds | None",
+    ) -> Any:
         from pinfold.calls import Asking
         from pinfold.paths.errors import WouldBlock
 
-        call = _Call(request, params, ticket, self.gateway.sessions.get(params.session_id))
+        session = self.gateway.sessions.get(params.session_id)
+        call = _Call(request, params, ticket, session, questions)
         if not self._wire.congested:
             try:
                 return _plain(self._perform(call, cached=True))
@@ -271,7 +317,8 @@ class Native:
     def _perform(self, call: "_Call", cached: bool = False) -> Any:
         from pinfold.policy.facts import no_approver
 
-        answers = call.answers.get if self._questions.possible else no_approver
+        possible = call.questions is not None and call.questions.possible
+        answers = call.answers.get if possible else no_approver
         return self.gateway.call(
             call.params, call.ticket, session=call.session, cached=cached, answers=answers
         )
@@ -285,7 +332,8 @@ class Native:
             if asking is not None:
                 call.request.asking = True
                 try:
-                    answer = await self._questions.answer(call.session, call.params, asking)
+                    assert call.questions is not None
+                    answer = await call.questions.answer(call.session, call.params, asking)
                 finally:
                     call.request.asking = False
                 call.answers[asking.key] = answer
@@ -298,7 +346,11 @@ class Native:
         return await self._on_pool(lambda: self._perform(call), call.work)
 
     def _change(
-        self, request: Request, params: "ToolsCallParams", ticket: "Ticket"
+        self,
+        request: Request,
+        params: "ToolsCallParams",
+        ticket: "Ticket",
+        questions: "Questions | Rounds | None",
     ) -> Awaitable[Any]:
         """Changes to one directory, as it is written, run one by one in order of arrival: that
         orders the changes to one path, and a directory that somebody keeps locked costs one
@@ -315,7 +367,8 @@ class Native:
             session = await found if isinstance(found, Awaitable) else found
             if turn.previous is not None:
                 await asyncio.wait((turn.previous,))
-            return await self._in_turn(_Call(request, params, ticket, session, work), path, turn)
+            call = _Call(request, params, ticket, session, questions, work)
+            return await self._in_turn(call, path, turn)
 
         def answered(_: Any) -> None:
             turn.leave(work[-1] if work else None)
@@ -532,15 +585,15 @@ def _plain(value: Any) -> Any:
     return unstructure(value)
 
 
-def _capabilities() -> dict[str, Any]:
-    """Written down here, so that `initialize` imports no types; a test compares the tables."""
-    ours = {
+def ours() -> dict[str, Any]:
+    """Our capabilities. Written down here, so that `initialize` imports no types; a test compares
+    the tables."""
+    return {
         "protocolVersion": PROTOCOL_VERSION,
         "methods": [*_HANDLERS],
         "tools": ["read_file", "read_memory", "write_file", "edit"],
         "profiles": ["main", "extraction", "dream", "remember"],
     }
-    return {"capabilities": {"experimental": {"pinfold": ours}}}
 
 
 _HANDLERS: dict[str, Callable[[Native, Request, Any], Any]] = {

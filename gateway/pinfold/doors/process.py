@@ -6,12 +6,16 @@ import logging
 import os
 import signal
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from pinfold.doors.native import SETTLE_SECONDS, Native
 from pinfold.doors.rpc import Rpc
 from pinfold.doors.stdio import claim, log, log_exception
 from pinfold.doors.wire import Wire
+
+if TYPE_CHECKING:
+    from pinfold.config import Flags
 
 _FLUSH_SECONDS = 0.3
 _DEFAULT_MAX_MESSAGE = 64 << 20
@@ -21,10 +25,10 @@ _DESCRIPTORS = 16_384
 class Process:
     """The gateway as a process: its streams, its signals, the process that it watches."""
 
-    def __init__(self, reading: int, writing: int) -> None:
+    def __init__(self, reading: int, writing: int, flags: "Callable[[], Flags]") -> None:
         self._loop = asyncio.get_running_loop()
         self._wire = Wire(reading, writing, _DEFAULT_MAX_MESSAGE)
-        self._native = Native(self._wire, self._watch_process)
+        self._native = Native(self._wire, self._watch_process, flags)
         self._rpc = Rpc(self._wire, self._native, self.stop)
         self._native.rpc = self._rpc
         self._wire.on_lost = lambda: self.stop(1)
@@ -110,15 +114,16 @@ def _log_loop_trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
         log("trouble in the loop")
 
 
-def serve() -> int:
-    """Serve on stdio until the host is done; the exit status.
+def serve(flags: "Callable[[], Flags]") -> int:
+    """Serve on stdio until the host is done; the exit status. `flags`: what the command line says
+    of the one session of an MCP connection.
 
     Threads may be stuck in a dead file system: whoever calls this leaves with `os._exit`.
     """
     reading, writing = claim()
 
     async def main() -> int:
-        return await Process(reading, writing).run()
+        return await Process(reading, writing, flags).run()
 
     _allow_descriptors()
     _keep_quiet()

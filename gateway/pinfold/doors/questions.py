@@ -12,12 +12,15 @@ from pinfold_protocol.errors import RpcError
 
 if TYPE_CHECKING:
     from pinfold.calls import Asking
+    from pinfold.policy.facts import AskKey
     from pinfold.session import Session
     from pinfold_protocol.decision import Asked
     from pinfold_protocol.tools import ToolsCallParams
 
 Ask = Callable[[str, Any], Awaitable[Any]]
-_ACTIONS: "dict[str, Asked]" = {
+Way = Callable[["Session", "ToolsCallParams", "Asking"], Awaitable["Asked"]]
+"""How one client is asked one question. Raises RpcError where no answer comes."""
+ACTIONS: "dict[str, Asked]" = {
     "Allow once": "allow-once",
     "Allow in this session": "allow-session",
     "Deny": "deny",
@@ -26,25 +29,17 @@ _WARNING = 2
 
 
 class Questions:
-    """Puts questions to one client, in the way that it understands."""
+    """Puts questions to one client, in the way that it understands; None where it has none."""
 
-    def __init__(self, ask: Ask, seconds: Callable[[], int], capabilities: Any) -> None:
-        self._ask = ask
+    def __init__(self, seconds: Callable[[], int], way: Way | None) -> None:
         self._seconds = seconds
         self._open: dict[tuple[str, str, str], asyncio.Future[Asked | None]] = {}
-        self._put = self._way_to_ask(capabilities)
-
-    def _way_to_ask(self, capabilities: Any) -> "Callable[..., Awaitable[Asked]] | None":
-        if _member(capabilities, "experimental", "pinfold", "permissionRequests") is True:
-            return self._request_permission
-        if _member(capabilities, "window", "showMessage") is not None:
-            return self._show_message
-        return None
+        self._way = way
 
     @property
     def possible(self) -> bool:
         """Whether there is anybody to ask."""
-        return self._put is not None
+        return self._way is not None
 
     async def answer(
         self, session: "Session", params: "ToolsCallParams", asking: "Asking"
@@ -70,41 +65,65 @@ class Questions:
     async def _within_time(
         self, session: "Session", params: "ToolsCallParams", asking: "Asking"
     ) -> "Asked":
-        assert self._put is not None
+        assert self._way is not None
         try:
             async with asyncio.timeout(self._seconds()):
-                return await self._put(session, params, asking)
+                return await self._way(session, params, asking)
         except TimeoutError:
             return "timeout"
         except RpcError:  # an error, or an answer that is none
             return "no-approver"
 
-    async def _request_permission(
-        self, session: "Session", params: "ToolsCallParams", asking: "Asking"
-    ) -> "Asked":
-        from pinfold_protocol.convert import structure, unstructure
-        from pinfold_protocol.decision import PermissionParams, PermissionResult
-        from pinfold_protocol.methods import PERMISSION_REQUEST
 
-        question = PermissionParams(
-            session.session_id, params.name, params.arguments, asking.decision, params.call_id
-        )
-        raw = await self._ask(PERMISSION_REQUEST, unstructure(question))
-        return structure(raw, PermissionResult).outcome
-
-    async def _show_message(
-        self, session: "Session", params: "ToolsCallParams", asking: "Asking"
-    ) -> "Asked":
-        """For editors. A dialogue that is closed is a no."""
-        actions = [{"title": title} for title in _ACTIONS]
-        message = _text(session, params.name, asking)
-        question = {"type": _WARNING, "message": message, "actions": actions}
-        raw = await self._ask("window/showMessageRequest", question)
-        title = _member(raw, "title")
-        return _ACTIONS.get(title, "deny") if isinstance(title, str) else "deny"
+def lsp_way(ask: Ask, capabilities: Any) -> Way | None:
+    """A host that answers `permission/request`, or an editor with a dialogue."""
+    if member(capabilities, "experimental", "pinfold", "permissionRequests") is True:
+        return lambda *question: _request_permission(ask, *question)
+    if member(capabilities, "window", "showMessage") is not None:
+        return lambda *question: _show_message(ask, *question)
+    return None
 
 
-def _text(session: "Session", tool: str, asking: "Asking") -> str:
+async def _request_permission(
+    ask: Ask, session: "Session", params: "ToolsCallParams", asking: "Asking"
+) -> "Asked":
+    from pinfold_protocol.convert import structure, unstructure
+    from pinfold_protocol.decision import PermissionParams, PermissionResult
+    from pinfold_protocol.methods import PERMISSION_REQUEST
+
+    question = PermissionParams(
+        session.session_id, params.name, params.arguments, asking.decision, params.call_id
+    )
+    raw = await ask(PERMISSION_REQUEST, unstructure(question))
+    return structure(raw, PermissionResult).outcome
+
+
+async def _show_message(
+    ask: Ask, session: "Session", params: "ToolsCallParams", asking: "Asking"
+) -> "Asked":
+    """A dialogue that is closed is a no."""
+    actions = [{"title": title} for title in ACTIONS]
+    message = wording(session, params.name, asking)
+    question = {"type": _WARNING, "message": message, "actions": actions}
+    raw = await ask("window/showMessageRequest", question)
+    return chosen(member(raw, "title"))
+
+
+def question_id(key: "AskKey") -> str:
+    """A name for a question that is the same when it is asked again."""
+    import hashlib
+
+    text = "\0".join(key).encode("utf-8", "surrogatepass")
+    return f"permission-{hashlib.sha256(text).hexdigest()[:24]}"
+
+
+def chosen(title: Any) -> "Asked":
+    """The answer with this title; no for any other."""
+    return ACTIONS.get(title, "deny") if isinstance(title, str) else "deny"
+
+
+def wording(session: "Session", tool: str, asking: "Asking") -> str:
+    """The question in words: the path that was given, and where it really leads."""
     from pinfold.text.visible import visible
 
     decision = asking.decision
@@ -114,7 +133,7 @@ def _text(session: "Session", tool: str, asking: "Asking") -> str:
     return visible(text)
 
 
-def _member(value: Any, *names: str) -> Any:
+def member(value: Any, *names: str) -> Any:
     """What stands below these names in a client's own JSON; None where nothing does."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None

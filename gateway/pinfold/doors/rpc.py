@@ -39,8 +39,24 @@ class Request:
         self.work: asyncio.Future[Any] | None = None
 
 
+class Dialect(Protocol):
+    """Another lifecycle than LSP's over the same envelopes."""
+
+    def begin(self, request: Request, params: dict[str, Any]) -> Any:
+        """The result, or an awaitable of it. Raises RpcError."""
+
+    def notification(self, method: str, params: Any) -> None:
+        """A notification of the client."""
+
+    def ended(self) -> None:
+        """The input has ended; nothing more will come."""
+
+
 class Service(Protocol):
     """What is behind the door."""
+
+    def speaks(self, method: str, params: Any) -> Dialect | None:
+        """The dialect that a first request tells; None for LSP's and ours."""
 
     def initialize(self, params: dict[str, Any]) -> dict[str, Any]:
         """The result of `initialize`. Raises RpcError."""
@@ -66,6 +82,7 @@ class Rpc:
         self.initialized = False
         self.shut_down = False
         self.heard = False
+        self.dialect: Dialect | None = None
         self._held = 0
         self._size = 0
         self._asked: dict[str, asyncio.Future[Any]] = {}
@@ -110,6 +127,8 @@ class Rpc:
             error = RpcError(errors.PARSE_ERROR, "The input ended inside of a message")
             self._fail(None, error)
             self._stop(1)
+        elif self.dialect is not None:
+            self.dialect.ended()
         else:
             self._stop(0 if self.shut_down or not self.heard else 1)
 
@@ -137,7 +156,9 @@ class Rpc:
     # Notifications
 
     def _notification(self, method: str, params: Any) -> None:
-        if method == "exit":
+        if self.dialect is not None:
+            self.dialect.notification(method, params)
+        elif method == "exit":
             self._stop(0 if self.shut_down else 1)
         elif method == "shutdown":  # some editors send it without an id
             self.shut_down = self.initialized
@@ -150,6 +171,11 @@ class Rpc:
         """Answer a request as cancelled now, unless it is too late for that."""
         if request.cancel():
             self.give_up(request)
+
+    def forget(self, request: Request) -> None:
+        """Cancel a request, unless it is too late for that, and never answer it."""
+        if request.cancel() and self._remove(request) and request.work is not None:
+            request.work.cancel()
 
     def give_up(self, request: Request) -> None:
         """Answer a request as cancelled, whatever becomes of its work."""
@@ -166,6 +192,8 @@ class Rpc:
             self._fail(None, error)
             return
         request = Request(request_id, method, self._size)
+        if not self.initialized and self.dialect is None:
+            self.dialect = self._service.speaks(method, params)
         self._add(request)
         try:
             self._require_state(method)
@@ -202,6 +230,8 @@ class Rpc:
             raise RpcError(errors.REQUEST_CANCELLED, message, {"running": len(self.running)})
 
     def _require_state(self, method: str) -> None:
+        if self.dialect is not None:
+            return
         if self.shut_down and method != "exit":
             raise _not_a_request("the gateway has been shut down")
         if method == "initialize":
@@ -211,6 +241,8 @@ class Rpc:
             raise RpcError(errors.SERVER_NOT_INITIALIZED, "Not initialized: send initialize first")
 
     def _begin(self, request: Request, params: Any) -> Any:
+        if self.dialect is not None:
+            return self.dialect.begin(request, _as_object(params))
         if request.method == "initialize":
             result = self._service.initialize(_as_object(params))
             self.initialized = True
@@ -262,6 +294,14 @@ class Rpc:
             raise
         finally:
             del self._asked[question_id]
+
+    def notify(self, method: str, params: Any) -> None:
+        """Send a notification to the client."""
+        self._send({"method": method, "params": params})
+
+    def stop(self, status: int) -> None:
+        """Begin to end."""
+        self._stop(status)
 
     def _send(self, message: dict[str, Any]) -> None:
         self._wire.send(serialize({"jsonrpc": "2.0", **message}))

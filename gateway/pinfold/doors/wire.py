@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from pinfold_protocol.framing import Body, Framer, FramingError, Oversized, frame
+from pinfold_protocol.framing import AnyFramer, Body, FramingError, Oversized
 
 _CHUNK = 1 << 20
 _TURN = 64
@@ -30,7 +30,7 @@ class Wire:
     def __init__(self, reading: int, writing: int, max_body: int) -> None:
         self._reading = reading
         self._writing = writing
-        self.framer = Framer(max_body)
+        self.framer = AnyFramer(max_body)
         self._loop = asyncio.get_running_loop()
         self._queue: deque[bytes | bytearray] = deque()
         self._written = 0  # of the first in the queue
@@ -150,15 +150,15 @@ class Wire:
     def send(self, body: bytes) -> None:
         """Queue one message, and write what can be written now."""
         idle = not self._queue
-        header = frame(body)
+        header, body, end = self.framer.encode(body)
         last = self._queue[-1] if len(self._queue) > 1 else None
         if len(body) > _SMALL:
-            self._queue.extend((header, body))
+            self._queue.extend(piece for piece in (header, body, end) if piece)
         elif isinstance(last, bytearray) and len(last) < _CHUNK:
-            last += header + body
+            last += header + body + end
         else:
-            self._queue.append(bytearray(header + body))
-        self.queued += len(header) + len(body)
+            self._queue.append(bytearray(header + body + end))
+        self.queued += len(header) + len(body) + len(end)
         if idle:
             self._write()
         if self.queued > _FULL:

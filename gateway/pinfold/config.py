@@ -1,0 +1,130 @@
+"""What a user configures for the one session of an MCP connection: a file of the user's, and flags.
+
+Never a file in the project: an agent could write it.
+"""
+
+import os
+from typing import Any
+
+import attrs
+
+from pinfold_protocol.convert import structure
+from pinfold_protocol.errors import RpcError, invalid_params
+from pinfold_protocol.session import ConnectionOptions, Profile, ScopePatch, SessionOpenParams
+
+_MOST_BYTES = 1 << 20
+_CONNECTION = tuple(field.name for field in attrs.fields(ConnectionOptions))
+
+
+@attrs.frozen
+class Flags:
+    """What the command line of `serve` says; None where it says nothing. Paths as given."""
+
+    profile: str | None = None
+    project: str | None = None
+    config: str | None = None
+    layout: str | None = None
+    tool_prefix: str | None = None
+    scope: dict[str, Any] = attrs.Factory(dict)
+
+
+@attrs.frozen
+class UserConfig:
+    """The file. `tool_prefix` goes before the names of our tools, for hosts whose own have the
+    same names; the rest is as in `session/open` and in `initializationOptions.pinfold`."""
+
+    profile: Profile | None = None
+    scope: ScopePatch | None = None
+    tool_prefix: str | None = None
+    memory: Any = None
+    limits: Any = None
+    rules: Any = None
+    audit: Any = None
+
+
+@attrs.frozen
+class Settings:
+    """Both together; flags win. `path` is the file that was read, if any."""
+
+    connection: ConnectionOptions
+    profile: Profile
+    scope: ScopePatch | None
+    project: str | None
+    tool_prefix: str
+    path: str | None
+
+    def opening(self, project: str) -> SessionOpenParams:
+        """The session to open. Raises RpcError (-32602) if the file is where an agent could
+        change it."""
+        real = None if self.path is None else os.path.realpath(self.path)
+        top = os.path.realpath(project).rstrip("/") + "/"
+        if real is not None and real.startswith(top):
+            raise invalid_params(
+                "--config", f"{self.path} is in the project: an agent could change it"
+            )
+        return SessionOpenParams(self.profile, project, scope=self.scope)
+
+
+def default_path() -> str:
+    """The user's place for it: on Linux `~/.config/pinfold/config.json`."""
+    import platformdirs
+
+    return os.path.join(platformdirs.user_config_dir("pinfold", appauthor=False), "config.json")
+
+
+def load(flags: Flags) -> Settings:
+    """Raises RpcError (-32602) that names the file and the member, or the flag."""
+    path = flags.config or default_path()
+    raw = _read(path, required=flags.config is not None)
+    try:
+        config = structure({} if raw is None else raw, UserConfig)
+        given = {name: getattr(config, name, None) for name in _CONNECTION}
+        members = {name: value for name, value in given.items() if value is not None}
+        connection = structure(members, ConnectionOptions)
+    except RpcError as error:
+        data = error.data or {}
+        raise invalid_params(f"{path}: {data.get('path')}", str(data.get("problem"))) from None
+    if flags.layout is not None:
+        memory = {**(members.get("memory") or {}), "layout": flags.layout}
+        connection = structure({**members, "memory": memory}, ConnectionOptions)
+    scope = config.scope
+    if flags.scope:
+        own = {} if raw is None else raw.get("scope") or {}
+        scope = structure({**own, **flags.scope}, ScopePatch, "--scope")
+    return Settings(
+        connection=connection,
+        profile=flags.profile or config.profile or "main",  # type: ignore[arg-type]
+        scope=scope,
+        project=flags.project,
+        tool_prefix=_prefix(flags.tool_prefix, config.tool_prefix),
+        path=None if raw is None else path,
+    )
+
+
+def _prefix(flag: str | None, configured: str | None) -> str:
+    prefix = (configured or "") if flag is None else flag
+    if len(prefix) > 32 or not all(c.isascii() and (c.isalnum() or c in "_-") for c in prefix):
+        raise invalid_params("toolPrefix", "must be up to 32 of a-z, A-Z, 0-9, _ and -")
+    return prefix
+
+
+def _read(path: str, *, required: bool) -> dict[str, Any] | None:
+    import json
+
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_MOST_BYTES)
+    except FileNotFoundError:
+        if required:
+            raise invalid_params(path, "there is no such file") from None
+        return None
+    except OSError as error:
+        raise invalid_params(path, error.strerror or "cannot be read") from None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise invalid_params(path, f"is not JSON{where}") from None
+    if not isinstance(value, dict):
+        raise invalid_params(path, "must hold an object")
+    return value

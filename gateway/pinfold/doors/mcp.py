@@ -1,0 +1,423 @@
+"""MCP behind the same door: its lifecycles, and its words for what we do.
+
+Three revisions by the handshake, and the stateless one, in which each request says its revision.
+The session is the connection: it is opened by the first request that needs it, so that a probe
+leaves nothing behind. The fields of results that no model of ours knows are handed on.
+"""
+
+import asyncio
+import os
+import urllib.parse
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from pinfold import __version__
+from pinfold.doors import elicitation
+from pinfold.doors.questions import Questions, question_id
+from pinfold.doors.rpc import Request, Rpc
+from pinfold_protocol import SERVER_NAME
+from pinfold_protocol.errors import METHOD_NOT_FOUND, RpcError, invalid_params, short
+
+if TYPE_CHECKING:
+    from pinfold.calls import Asking
+    from pinfold.config import Flags, Settings
+    from pinfold.doors.native import Native
+    from pinfold.session import Session
+    from pinfold_protocol.decision import Asked
+    from pinfold_protocol.session import MemoryDidChangeParams
+    from pinfold_protocol.tools import ToolsCallParams
+
+HANDSHAKES = ("2024-11-05", "2025-06-18", "2025-11-25")
+"""Not 2025-03-26, which demands batches."""
+STATELESS = ("2026-07-28",)
+_META = "io.modelcontextprotocol/"
+_UNSUPPORTED_VERSION = -32022
+_SESSION = "connection"
+_ROOTS_SECONDS = 2.0
+_END_SECONDS = 5.0
+_PROGRESS_SECONDS = 1.0
+_MANAGED = {"priority": 1, "audience": ["assistant"]}
+_CACHEABLE = (
+    "server/discover",
+    "tools/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "prompts/list",
+)
+
+
+class InputRequired(Exception):
+    """A stateless request cannot go on without an answer: it is asked in the result."""
+
+    def __init__(self, asking: "Asking", message: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.asking = asking
+        self.message = message
+
+
+class Rounds:
+    """Questions of one stateless request: the answers came along with it, or it ends with them."""
+
+    def __init__(self, params: dict[str, Any], *, possible: bool) -> None:
+        responses = params.get("inputResponses")
+        self._responses = responses if isinstance(responses, dict) else {}
+        self.possible = possible
+
+    async def answer(
+        self, session: "Session", params: "ToolsCallParams", asking: "Asking"
+    ) -> "Asked":
+        """Raises InputRequired where the answer did not come along."""
+        response = self._responses.get(question_id(asking.key))
+        if response is None:
+            raise InputRequired(asking, elicitation.form(session, params.name, asking))
+        outcome = elicitation.outcome(response)
+        if outcome == "allow-session":
+            session.allow(asking.key)
+        return outcome
+
+
+class Mcp:
+    """One MCP connection: a dialect for Rpc, over the same service."""
+
+    def __init__(self, native: "Native", rpc: Rpc, flags: "Flags") -> None:
+        self._native = native
+        self._rpc = rpc
+        self._flags = flags
+        self._loop = asyncio.get_running_loop()
+        self._version: str | None = None
+        self._capabilities: Any = {}
+        self._settings: Settings | None = None
+        self._opening: asyncio.Task[Session] | None = None
+        self._subscribed: set[str] = set()
+        native.gateway.on_memory_change = self._memory_changed_in_thread
+
+    # The lifecycle
+
+    def begin(self, request: Request, params: dict[str, Any]) -> Any:
+        """A request, in the revision that it says or that was agreed on."""
+        stateless = self._stateless(params)
+        if request.method == "initialize" and not stateless:
+            return self._initialize(params)
+        known = stateless or self._version is not None
+        if not known and request.method not in ("ping", "server/discover"):
+            key = f"{_META}protocolVersion"
+            raise invalid_params(f"_meta.{key}", "is missing; or send initialize first")
+        handler = _HANDLERS.get(request.method)
+        if handler is not None:
+            result = handler(self, request, params)
+        elif self._native.knows(request.method):
+            return self._ours(request, params)
+        else:
+            method = short(request.method)
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}", {"method": method})
+        return self._completed(request.method, result) if stateless else result
+
+    def _stateless(self, params: dict[str, Any]) -> bool:
+        meta = params.get("_meta")
+        version = meta.get(f"{_META}protocolVersion") if isinstance(meta, dict) else None
+        if version is None:
+            return False
+        if version not in STATELESS:
+            data = {"supported": list(STATELESS), "requested": version}
+            raise RpcError(_UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+        return True
+
+    def _completed(self, method: str, result: Any) -> Any:
+        if isinstance(result, Awaitable):
+            return self._completed_later(method, result)
+        identity = {f"{_META}serverInfo": _identity()}
+        more: dict[str, Any] = {"_meta": {**(result.get("_meta") or {}), **identity}}
+        more["resultType"] = result.get("resultType", "complete")
+        if method in _CACHEABLE:
+            more |= {"ttlMs": 0, "cacheScope": "private"}
+        return {**result, **more}
+
+    async def _completed_later(self, method: str, result: Awaitable[Any]) -> Any:
+        return self._completed(method, await result)
+
+    def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
+        if self._version is not None:
+            raise RpcError(-32600, "Invalid request: already initialized")
+        settings = self.settings
+        self._version = _agreed(params.get("protocolVersion"))
+        self._capabilities = params.get("capabilities")
+        self._native.questions = Questions(
+            lambda: self._native.gateway.limits.ask_seconds,
+            elicitation.way(self._rpc.ask, self._capabilities)
+            if self._version >= "2025-06-18"
+            else None,
+        )
+        self._loop.call_soon(lambda: self._native.gateway)
+        return {
+            "protocolVersion": self._version,
+            "capabilities": _capabilities(),
+            "serverInfo": _identity(),
+            "instructions": _instructions(settings),
+        }
+
+    def _discover(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "supportedVersions": list(STATELESS),
+            "capabilities": _capabilities(stateless=True),
+            "instructions": _instructions(self.settings),
+        }
+
+    def notification(self, method: str, params: Any) -> None:
+        """`notifications/…`; those that are not known are no business of ours."""
+        if method == "notifications/initialized":
+            self._loop.call_soon(self._open_early)
+        elif method == "notifications/cancelled" and isinstance(params, dict):
+            wanted = params.get("requestId")
+            if isinstance(wanted, int | str) and wanted in self._rpc.running:
+                self._rpc.forget(self._rpc.running[wanted])
+
+    def ended(self) -> None:
+        """The normal end: what was asked is answered, as far as that takes no longer."""
+
+        async def end() -> None:
+            running = [each for each in self._rpc.running.values() if not each.asking]
+            works = [each.work for each in running if each.work is not None]
+            if works:
+                await asyncio.wait(works, timeout=_END_SECONDS)
+            self._rpc.stop(0)
+
+        self._ending = asyncio.ensure_future(end())
+
+    # The session of the connection
+
+    @property
+    def settings(self) -> "Settings":
+        """Read when they are first needed. Raises RpcError (-32602)."""
+        if self._settings is None:
+            from pinfold.config import load
+
+            settings = load(self._flags)
+            self._native.set_options(settings.connection)
+            self._settings = settings
+        return self._settings
+
+    def _open_early(self) -> None:
+        """While the host looks around; what fails is told to whoever needs it."""
+        task = self._session()
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def _session(self) -> "asyncio.Task[Session]":
+        failed = self._opening is not None and self._opening.done() and self._opening.exception()
+        if self._opening is None or failed:
+            self._opening = asyncio.ensure_future(self._open())
+        return self._opening
+
+    async def _open(self) -> "Session":
+        import attrs
+
+        settings = self.settings
+        project = await self._project(settings)
+        params = attrs.evolve(settings.opening(project), session_id=_SESSION)
+        gateway = self._native.gateway
+        await self._native.in_session_pool(lambda: gateway.open_session(params))
+        return gateway.sessions.get(_SESSION)
+
+    async def _project(self, settings: "Settings") -> str:
+        """What the flags say, else the client's first root, else the working directory."""
+        if settings.project is not None:
+            path = os.path.abspath(os.path.expanduser(settings.project))
+            if not os.path.isdir(path):
+                raise invalid_params("--project", f"there is no directory {path}")
+            return path
+        return await self._first_root() or os.getcwd()
+
+    async def _first_root(self) -> str | None:
+        roots = self._capabilities.get("roots") if isinstance(self._capabilities, dict) else None
+        if self._version is None or roots is None:
+            return None
+        try:
+            async with asyncio.timeout(_ROOTS_SECONDS):
+                listed = await self._rpc.ask("roots/list", {})
+        except (TimeoutError, RpcError):
+            return None
+        found = listed.get("roots") if isinstance(listed, dict) else None
+        first = found[0] if isinstance(found, list) and found else None
+        uri = first.get("uri") if isinstance(first, dict) else None
+        return uri if isinstance(uri, str) and uri[:5].lower() == "file:" else None
+
+    def _with_session(self, work: Callable[["Session"], Any]) -> Any:
+        """What needs the session: at once where it is open."""
+        task = self._session()
+        if task.done():
+            return work(task.result())
+
+        async def later() -> Any:
+            result = work(await asyncio.shield(task))
+            return await result if isinstance(result, Awaitable) else result
+
+        return later()
+
+    def _ours(self, request: Request, params: dict[str, Any]) -> Any:
+        """A method of our own. Without a session id it is about the connection's session."""
+        from pinfold_protocol.methods import METHODS
+
+        fields = {field.name for field in METHODS[request.method].params.__attrs_attrs__}
+        names = "session_id" in fields and request.method != "session/open"
+        if not names or params.get("sessionId") is not None:
+            return self._native.begin(request, params)
+        return self._with_session(
+            lambda session: self._native.begin(request, {**params, "sessionId": _SESSION})
+        )
+
+    # Tools
+
+    def _list_tools(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
+        from pinfold.tools.registry import offered
+        from pinfold_protocol.convert import unstructure
+
+        prefix = self.settings.tool_prefix
+        tools = [unstructure(tool) for tool in offered()]
+        return {"tools": [{**tool, "name": prefix + tool["name"]} for tool in tools]}
+
+    def _call_tool(self, request: Request, params: dict[str, Any]) -> Any:
+        name, arguments = params.get("name"), params.get("arguments")
+        if not isinstance(name, str):
+            raise invalid_params("name", "must be a string")
+        if not isinstance(arguments, dict | None):
+            raise invalid_params("arguments", "must be an object")
+        prefix = self.settings.tool_prefix
+        if prefix and name.startswith(prefix):
+            name = name.removeprefix(prefix)
+        meta = params.get("_meta")
+        meta = meta if isinstance(meta, dict) else {}
+        own = params.get("sessionId")
+
+        def start(session_id: str) -> Any:
+            from pinfold_protocol.tools import ToolsCallParams
+
+            typed = ToolsCallParams(
+                session_id, name, arguments or {}, call_id=_call_id(params, meta)
+            )
+            request.session_id = session_id
+            return self._native.call(request, typed, questions=self._questions(params, meta))
+
+        if isinstance(own, str):
+            result = start(own)
+        else:
+            result = self._with_session(lambda session: start(_SESSION))
+        if not isinstance(result, Awaitable):
+            return _as_mcp(result)
+        return self._called(request, result, meta.get("progressToken"))
+
+    def _questions(
+        self, params: dict[str, Any], meta: dict[str, Any]
+    ) -> "Questions | Rounds | None":
+        if f"{_META}protocolVersion" not in meta:
+            return None
+        capabilities = meta.get(f"{_META}clientCapabilities")
+        return Rounds(params, possible=elicitation.offered(capabilities))
+
+    async def _called(self, request: Request, result: Awaitable[Any], token: Any) -> Any:
+        beat = None
+        if type(token) in (int, str):
+            beat = asyncio.ensure_future(self._report_progress(token))
+        try:
+            return _as_mcp(await result)
+        except InputRequired as needed:
+            asked = {"method": "elicitation/create", "params": needed.message}
+            return {
+                "resultType": "input_required",
+                "inputRequests": {question_id(needed.asking.key): asked},
+            }
+        finally:
+            if beat is not None:
+                beat.cancel()
+
+    async def _report_progress(self, token: int | str) -> None:
+        """While a call takes long: clients count silence as a failure."""
+        progress = 0
+        while True:
+            await asyncio.sleep(_PROGRESS_SECONDS)
+            progress += 1
+            message = "waiting for an answer, a lock or the disk"
+            params = {"progressToken": token, "progress": progress, "message": message}
+            self._rpc.notify("notifications/progress", params)
+
+    # Small things
+
+    def _nothing(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def _memory_changed_in_thread(self, params: "MemoryDidChangeParams") -> None:
+        self._loop.call_soon_threadsafe(self._memory_changed, params)
+
+    def _memory_changed(self, params: "MemoryDidChangeParams") -> None:
+        if params.kind != "changed":
+            self._rpc.notify("notifications/resources/list_changed", {})
+        uri = file_uri(params.path)
+        if uri in self._subscribed:
+            self._rpc.notify("notifications/resources/updated", {"uri": uri})
+
+
+def _agreed(requested: Any) -> str:
+    """The revision that was asked for, else the newest before it, else our newest."""
+    if requested in HANDSHAKES:
+        return str(requested)
+    before = [each for each in HANDSHAKES if isinstance(requested, str) and each < requested]
+    return before[-1] if before else HANDSHAKES[-1]
+
+
+def _identity() -> dict[str, str]:
+    return {"name": SERVER_NAME, "title": "pinfold: scoped memory tools", "version": __version__}
+
+
+def _capabilities(*, stateless: bool = False) -> dict[str, Any]:
+    from pinfold.doors.native import ours
+
+    resources = {} if stateless else {"subscribe": True, "listChanged": True}
+    return {
+        "tools": {},
+        "resources": resources,
+        "prompts": {},
+        "experimental": {"pinfold": ours()},
+    }
+
+
+def _instructions(settings: "Settings") -> str:
+    """For the model: what these tools are, and what holds in this session."""
+    from pinfold.memory.prompts import prompt_rules
+    from pinfold.session import effective_scope
+
+    scope = effective_scope(settings.profile, settings.scope)
+    prefix = settings.tool_prefix
+    sentences = [
+        f"File tools for a {settings.profile} session. Read memory with {prefix}read_memory: what "
+        "it returns is kept when a long conversation is compacted.",
+        *prompt_rules(settings.profile, scope),
+    ]
+    return " ".join(sentences)
+
+
+def _call_id(params: dict[str, Any], meta: dict[str, Any]) -> str | None:
+    """The id of the model's call, from hosts that hand it on."""
+    found = params.get("callId") or meta.get("pinfold/callId") or meta.get("claudecode/toolUseId")
+    return found if isinstance(found, str) else None
+
+
+def _as_mcp(result: dict[str, Any]) -> dict[str, Any]:
+    """A read of managed memory also carries MCP's own hint to keep it."""
+    if "pinfold/retention" not in result["_meta"]:
+        return result
+    content = [{**item, "annotations": _MANAGED} for item in result["content"]]
+    return {**result, "content": content}
+
+
+def file_uri(path: str) -> str:
+    """A path as a `file:` URI."""
+    return "file://" + urllib.parse.quote(path, errors="surrogateescape")
+
+
+_Handler = Callable[[Mcp, Request, dict[str, Any]], Any]
+_HANDLERS: dict[str, _Handler] = {
+    "ping": Mcp._nothing,
+    "server/discover": Mcp._discover,
+    "logging/setLevel": Mcp._nothing,
+    "tools/list": Mcp._list_tools,
+    "tools/call": Mcp._call_tool,
+}
