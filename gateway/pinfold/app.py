@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -43,8 +43,9 @@ from pinfold.tools.base import ToolType
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call
 from pinfold_protocol.compaction import CompactParams, CompactResult, Reread, ResetResult
 from pinfold_protocol.convert import wire_name
-from pinfold_protocol.decision import Decision, ExplainParams, RuleSpec
+from pinfold_protocol.decision import Decision, ExplainParams, RootKind, RuleSpec
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
+from pinfold_protocol.memory import DEFAULT_LIMIT, MemoryIndexResult
 from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import (
     AuditOptions,
@@ -216,6 +217,32 @@ class Gateway:
     def roots(self, session: Session) -> list[Root]:
         """`memory/roots`."""
         return report(session.roots, session.scope, self._volumes)
+
+    def index(
+        self,
+        session: Session,
+        kinds: Collection[RootKind] | None = None,
+        limit: int | None = None,
+    ) -> MemoryIndexResult:
+        """`memory/index`: the documents that the session may read, of the roots of `kinds` (None:
+        of all), at most `limit` of each (None: 200).
+
+        Raises RpcError (-32602) for a limit below 1.
+        """
+        from pinfold.memory.index import Readable, index  # not for a first read
+
+        most = DEFAULT_LIMIT if limit is None else limit
+        if most < 1:
+            raise invalid_params("limit", "must be at least 1")
+        while True:
+            effective = session.effective
+            # Only a denial of a change must fail closed where a reserved directory cannot be seen.
+            scope = attrs.evolve(effective.scope, protect_pinned=False)
+            with Look(session.roots, scope, self._volumes, trust=True) as look:
+                readable = Readable(effective, session.answers)
+                result = index(look, session.roots, readable, kinds, most)
+            if session.effective is effective:  # else it was listed under a scope that is gone
+                return result
 
     def _memory(self, given: MemoryOptions | None) -> MemoryOptions:
         if given is None:

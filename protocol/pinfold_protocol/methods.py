@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import attrs
 
-from pinfold_protocol import compaction, decision, session, tools
+from pinfold_protocol import compaction, decision, memory, session, tools
 
 INITIALIZE = "initialize"
 INITIALIZED = "initialized"
@@ -19,6 +19,7 @@ SESSION_LIST = "session/list"
 TURN_BEGIN = "turn/begin"
 TURN_END = "turn/end"
 MEMORY_ROOTS = "memory/roots"
+MEMORY_INDEX = "memory/index"
 TOOLS_LIST = "tools/list"
 TOOLS_CALL = "tools/call"
 POLICY_EXPLAIN = "policy/explain"
@@ -46,6 +47,7 @@ METHODS: dict[str, Method] = {
     TURN_BEGIN: Method(session.TurnBeginParams, session.TurnResult),
     TURN_END: Method(session.TurnEndParams, session.TurnEndResult),
     MEMORY_ROOTS: Method(session.SessionParams, session.RootsResult),
+    MEMORY_INDEX: Method(memory.MemoryIndexParams, memory.MemoryIndexResult),
     TOOLS_LIST: Method(tools.ToolsListParams, tools.ToolsListResult),
     TOOLS_CALL: Method(tools.ToolsCallParams, tools.ToolResult),
     POLICY_EXPLAIN: Method(decision.ExplainParams, decision.Decision),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pinfold.session import Session
     from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Asked
+    from pinfold_protocol.memory import MemoryIndexParams
     from pinfold_protocol.session import ConnectionOptions, MemoryDidChangeParams
     from pinfold_protocol.tools import ToolsCallParams
 
@@ -233,6 +234,15 @@ class Native:
 
             session = self.gateway.sessions.get(params.session_id)
             return self._on_pool(lambda: RootsResult(self.gateway.roots(session)))
+
+        return self._in_order(params.session_id, start)
+
+    def memory_index(self, request: Request, params: "MemoryIndexParams") -> Any:
+        """`memory/index`."""
+
+        def start() -> Any:
+            session = self.gateway.sessions.get(params.session_id)
+            return self._on_pool(lambda: self.gateway.index(session, params.kinds, params.limit))
 
         return self._in_order(params.session_id, start)
 
@@ -604,6 +614,7 @@ _HANDLERS: dict[str, Callable[[Native, Request, Any], Any]] = {
     "turn/begin": Native.begin_turn,
     "turn/end": Native.end_turn,
     "memory/roots": Native.memory_roots,
+    "memory/index": Native.memory_index,
     "tools/list": Native.list_tools,
     _CALL: Native.call,
     "policy/explain": Native.explain,

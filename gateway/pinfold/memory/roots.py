@@ -144,6 +144,10 @@ class Look:
             for root in self._roots
         )
 
+    def opened(self, root: RootPath) -> Opened:
+        """A root itself, open as long as the look is."""
+        return self._open_root(root)
+
     def _open(self, path: str) -> Opened:
         return self._held.enter_context(glance(path, cached=self._cached))
 

@@ -21,8 +21,11 @@ _DROP = {code: None for first, last in _IGNORABLE for code in range(first, last 
 
 
 def _fold_once(name: str) -> str:
-    name = unicodedata.normalize("NFC", name.translate(_DROP)).casefold()
-    name = unicodedata.normalize("NFC", name).translate(_DROP)
+    if name.isascii():  # nothing to drop or to compose
+        name = name.casefold()
+    else:
+        name = unicodedata.normalize("NFC", name.translate(_DROP)).casefold()
+        name = unicodedata.normalize("NFC", name).translate(_DROP)
     name = name.removeprefix("._")
     stem, colon, stream = name.partition(":")
     if colon and stem and not stream[:1].isspace():
@@ -43,6 +46,8 @@ def _fold(name: str) -> str:
 @lru_cache(maxsize=4096)
 def folds(name: str) -> frozenset[str]:
     """What `name` may mean on some file system: it folded, and its upper-cased form folded."""
+    if name.isascii():  # where both are the same
+        return frozenset((_fold(name),))
     return frozenset((_fold(name), _fold(name.upper())))
 
 

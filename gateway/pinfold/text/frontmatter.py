@@ -1,0 +1,75 @@
+"""Frontmatter: is it a memory topic, and what is it called? Observed of Qwen Code, section C.2.
+
+The first line is `---`, and the text up to the next line that begins with `---` holds lines of
+`key: value`, each at the very beginning of its line. It is no YAML: nothing is unquoted, nested or
+taken for a comment, and the first line of a key counts.
+"""
+
+import re
+from typing import cast
+
+import attrs
+
+from pinfold_protocol.memory import DocumentType
+
+MOST_BYTES = 64 * 1024
+"""How far frontmatter may reach."""
+
+_TYPES = ("user", "feedback", "project", "reference")
+_KEYS = frozenset({"type", "name", "title", "description"})
+_FENCE, _END = b"---\n", b"\n---"
+_LINES = re.compile("[\n\r\u2028\u2029]")
+# What the other program trims: Python's own idea of a blank is another one.
+_BLANKS = "\t\v\f \xa0\u1680\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
+
+
+@attrs.frozen
+class Topic:
+    """What the frontmatter of a valid topic says."""
+
+    type: DocumentType
+    title: str
+    description: str
+
+
+def read_topic(head: bytes, *, whole: bool) -> Topic | str | None:
+    """The beginning of a file (`whole`: all of it) → its topic, or why it is none, in words that
+    quote nothing of it; None where more of it is needed, which is never beyond MOST_BYTES.
+
+    A byte that is no UTF-8 is read as U+FFFD.
+    """
+    if b"\r" in head:
+        head = head.replace(b"\r\n", b"\n")
+    if not head.startswith(_FENCE):
+        return _no_beginning(head)
+    end = head.find(_END, len(_FENCE))
+    if 0 <= end <= MOST_BYTES:
+        return _topic(head[len(_FENCE) : end].decode("utf-8", "replace"))
+    if len(head) >= MOST_BYTES:
+        return f"its frontmatter is longer than {MOST_BYTES} bytes"
+    return "its frontmatter has no end: no second line of `---`" if whole else None
+
+
+def _no_beginning(head: bytes) -> str:
+    if not head:
+        return "it is empty"
+    if head.startswith(_MARKS):
+        return "it begins with a byte-order mark, and not with a line of `---`"
+    return "it does not begin with a line of `---`"
+
+
+def _topic(text: str) -> Topic | str:
+    found: dict[str, str] = {}
+    plain = text.isascii() and "\r" not in text
+    for line in text.split("\n") if plain else _LINES.split(text):
+        key, colon, value = line.partition(":")
+        if colon and key in _KEYS and key not in found:
+            found[key] = value.strip(_BLANKS)
+    kind = found.get("type")
+    if not kind:
+        return "its frontmatter has no type"
+    if kind not in _TYPES:
+        return f"its type is none of {', '.join(_TYPES)}"
+    title = found.get("name") or found.get("title") or kind
+    return Topic(cast(DocumentType, kind), title, found.get("description", ""))
