@@ -6,7 +6,6 @@ Everything here may block, and is safe to call from several threads.
 import os
 import secrets
 import threading
-import urllib.parse
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,6 +30,7 @@ from pinfold.memory.prompts import prompt_rules
 from pinfold.memory.roots import Look, configured_roots, find_git_root, report
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.literal import decode, encode, expand, home_directory
+from pinfold.paths.uri import from_uri, is_uri
 from pinfold.paths.volume import Volumes
 from pinfold.paths.walk import glance
 from pinfold.policy.confinement import managed
@@ -256,7 +256,7 @@ class Gateway:
 
     def project_root(self, raw: str) -> str:
         """The absolute path that a host means, as text. Raises RpcError (-32602)."""
-        path = _from_uri(raw) if raw[:5].lower() == "file:" else raw
+        path = from_uri(raw, "projectRoot") if is_uri(raw) else raw
         if not path.startswith("/"):
             raise invalid_params("projectRoot", "must be an absolute path or a file: URI")
         try:
@@ -504,21 +504,6 @@ def _working_directory() -> str:
         return os.getcwd()
     except OSError:
         return "/"
-
-
-def _from_uri(raw: str) -> str:
-    """The path of a `file:` URI of this machine. Raises RpcError (-32602)."""
-    problem = "must be a file: URI of this machine"
-    if not raw.isprintable():  # urlsplit would drop some of these
-        raise invalid_params("projectRoot", problem)
-    try:
-        uri = urllib.parse.urlsplit(raw)
-        path = urllib.parse.unquote(uri.path, errors="strict")
-    except ValueError:
-        raise invalid_params("projectRoot", problem) from None
-    if uri.netloc.lower() not in ("", "localhost") or uri.query or uri.fragment:
-        raise invalid_params("projectRoot", problem)
-    return path
 
 
 def _id(member: str, given: str | None) -> str:

@@ -341,6 +341,13 @@ def _print_json(value: Any) -> None:
     print(json.dumps(unstructure(value), indent=2, ensure_ascii=True))
 
 
+_VERDICTS = {
+    "allow": ("  ✓ ALLOW", "bold green"),
+    "ask": ("  ? ASK", "bold yellow"),
+    "deny": ("  ✗ DENY", "bold red"),
+}
+
+
 def _draw_decision(
     decision: "Decision", options: "argparse.Namespace", session: "SessionResult"
 ) -> None:
@@ -353,8 +360,7 @@ def _draw_decision(
     from pinfold.tools.registry import as_call
 
     out = console()
-    allowed = decision.decision == "allow"
-    verdict = ("  ✓ ALLOW", "bold green") if allowed else ("  ✗ DENY", "bold red")
+    verdict = _VERDICTS[decision.decision]
     call = visible(f"   {options.tool} in a {session.profile} session")
     out.print(Text.assemble(verdict, call))
     out.print(Padding(shown(decision.reason), (0, 0, 0, 4), expand=False))

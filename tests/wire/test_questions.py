@@ -363,3 +363,49 @@ def test_an_answered_question_is_recorded_once(project: Path, tmp_path: Path) ->
     assert [(each["decision"], each["rule"], each["outcome"]) for each in lines] == [
         ("allow", "base-rule", "done")
     ]
+
+
+def test_a_path_that_leads_elsewhere_each_time_is_given_up(project: Path) -> None:
+    """Each answer is for one file; whoever keeps swapping the link gets a no in the end."""
+    link = project / "link.py"
+    link.symlink_to("a.py")
+    with asking() as raw:
+        session = opened(raw, project)
+        send(raw, 1, session, "link.py")
+        for number in range(8):
+            asked = question(raw)
+            link.unlink()
+            link.symlink_to(write(project / f"t{number}.py", "t"))
+            reply(raw, asked, result={"outcome": "allow-once"})
+        result = answered(raw, 1)
+        assert (kind(result), decision(result)["asked"]) == ("denied", "no-approver")
+        assert not any("new" in path.read_text() for path in project.glob("*.py"))
+
+
+def test_c196_a_bad_rule_names_itself_and_leaves_the_good_ones(project: Path) -> None:
+    good = [{"decision": "deny", "tools": ["*"], "paths": ["a.py"]}]
+    bad = [*({"decision": "deny", "tools": ["*"], "paths": [f"{n}.py"]} for n in range(9))]
+    bad.append({"decision": "deny", "tools": ["*"], "paths": ["ok", "[oops"]})
+    with asking() as raw:
+        session = opened(raw, project, good)
+        error = raw.ask("session/configure", {"sessionId": session, "rules": bad})["error"]
+        assert (error["code"], error["data"]["path"]) == (-32602, "rules[9].paths[1]")
+        send(raw, 1, session, "a.py")
+        assert decision(answered(raw, 1))["source"] == {"rule": 0, "of": "session"}
+        send(raw, 2, session, "0.py")
+        assert kind(answered(raw, 2)) is None
+        raw.result("session/configure", {"sessionId": session, "rules": []})
+        send(raw, 3, session, "a.py")
+        assert kind(answered(raw, 3)) is None
+
+
+def test_c208_a_denied_write_is_denied_the_same_each_time(project: Path) -> None:
+    deny = [{"decision": "deny", "tools": ["*"], "paths": ["a.py"]}]
+    with asking() as raw:
+        session = opened(raw, project, deny)
+        answers = []
+        for number in range(5):
+            send(raw, number, session, "a.py")
+            answers.append(answered(raw, number))
+        assert all(each == answers[0] for each in answers)
+        assert raw.result("session/close", {"sessionId": session}) == {"calls": 5, "denials": 5}

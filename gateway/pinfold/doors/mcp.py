@@ -7,12 +7,12 @@ leaves nothing behind. The fields of results that no model of ours knows are han
 
 import asyncio
 import os
-import urllib.parse
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from pinfold import __version__
 from pinfold.doors import elicitation
+from pinfold.doors import mcp_memory as memory
 from pinfold.doors.questions import Questions, question_id
 from pinfold.doors.rpc import Request, Rpc
 from pinfold_protocol import SERVER_NAME
@@ -36,6 +36,7 @@ _SESSION = "connection"
 _ROOTS_SECONDS = 2.0
 _END_SECONDS = 5.0
 _PROGRESS_SECONDS = 1.0
+_NOBODY = Questions(lambda: 0, None)
 _MANAGED = {"priority": 1, "audience": ["assistant"]}
 _CACHEABLE = (
     "server/discover",
@@ -89,7 +90,7 @@ class Mcp:
         self._capabilities: Any = {}
         self._settings: Settings | None = None
         self._opening: asyncio.Task[Session] | None = None
-        self._subscribed: set[str] = set()
+        self._subscriptions = memory.Subscriptions()
         native.gateway.on_memory_change = self._memory_changed_in_thread
 
     # The lifecycle
@@ -339,6 +340,56 @@ class Mcp:
             params = {"progressToken": token, "progress": progress, "message": message}
             self._rpc.notify("notifications/progress", params)
 
+    # Memory
+
+    def _list_resources(self, request: Request, params: dict[str, Any]) -> Any:
+        """All of them on one page, under the limits of `memory/index`."""
+
+        def listed(session: "Session") -> Awaitable[Any]:
+            return self._native.on_pool(lambda: self._resources(session))
+
+        return self._with_session(listed)
+
+    def _resources(self, session: "Session") -> dict[str, Any]:
+        documents = self._native.gateway.index(session).documents
+        return {"resources": [memory.as_resource(each) for each in documents]}
+
+    def _read_resource(self, request: Request, params: dict[str, Any]) -> Any:
+        from pinfold_protocol.tools import ToolsCallParams
+
+        uri, path = memory.uri_param(params)
+        stateless = self._stateless(params)
+        request.session_id = _SESSION
+        typed = ToolsCallParams(_SESSION, "read_memory", memory.reading(path))
+
+        def start(session: "Session") -> Any:
+            result = self._native.call(request, typed, questions=_NOBODY)
+            if not isinstance(result, Awaitable):
+                return memory.as_contents(uri, result, stateless=stateless)
+            return later(result)
+
+        async def later(result: Awaitable[Any]) -> Any:
+            return memory.as_contents(uri, await result, stateless=stateless)
+
+        return self._with_session(start)
+
+    def _list_templates(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
+        return {"resourceTemplates": []}
+
+    def _subscribe(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
+        self._subscriptions.add(*memory.uri_param(params))
+        return {}
+
+    def _unsubscribe(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
+        self._subscriptions.remove(memory.uri_param(params)[1])
+        return {}
+
+    def _list_prompts(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
+        return {"prompts": memory.prompts()}
+
+    def _get_prompt(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
+        return memory.prompt(params.get("name"))
+
     # Small things
 
     def _nothing(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
@@ -350,8 +401,7 @@ class Mcp:
     def _memory_changed(self, params: "MemoryDidChangeParams") -> None:
         if params.kind != "changed":
             self._rpc.notify("notifications/resources/list_changed", {})
-        uri = file_uri(params.path)
-        if uri in self._subscribed:
+        if uri := self._subscriptions.uri(params.path):
             self._rpc.notify("notifications/resources/updated", {"uri": uri})
 
 
@@ -408,11 +458,6 @@ def _as_mcp(result: dict[str, Any]) -> dict[str, Any]:
     return {**result, "content": content}
 
 
-def file_uri(path: str) -> str:
-    """A path as a `file:` URI."""
-    return "file://" + urllib.parse.quote(path, errors="surrogateescape")
-
-
 _Handler = Callable[[Mcp, Request, dict[str, Any]], Any]
 _HANDLERS: dict[str, _Handler] = {
     "ping": Mcp._nothing,
@@ -420,4 +465,11 @@ _HANDLERS: dict[str, _Handler] = {
     "logging/setLevel": Mcp._nothing,
     "tools/list": Mcp._list_tools,
     "tools/call": Mcp._call_tool,
+    "resources/list": Mcp._list_resources,
+    "resources/read": Mcp._read_resource,
+    "resources/templates/list": Mcp._list_templates,
+    "resources/subscribe": Mcp._subscribe,
+    "resources/unsubscribe": Mcp._unsubscribe,
+    "prompts/list": Mcp._list_prompts,
+    "prompts/get": Mcp._get_prompt,
 }

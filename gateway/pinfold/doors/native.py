@@ -233,7 +233,7 @@ class Native:
             from pinfold_protocol.session import RootsResult
 
             session = self.gateway.sessions.get(params.session_id)
-            return self._on_pool(lambda: RootsResult(self.gateway.roots(session)))
+            return self.on_pool(lambda: RootsResult(self.gateway.roots(session)))
 
         return self._in_order(params.session_id, start)
 
@@ -242,7 +242,7 @@ class Native:
 
         def start() -> Any:
             session = self.gateway.sessions.get(params.session_id)
-            return self._on_pool(lambda: self.gateway.index(session, params.kinds, params.limit))
+            return self.on_pool(lambda: self.gateway.index(session, params.kinds, params.limit))
 
         return self._in_order(params.session_id, start)
 
@@ -263,7 +263,7 @@ class Native:
 
         def start() -> Any:
             session = self.gateway.sessions.get(params.session_id)
-            return self._on_pool(lambda: self.gateway.explain(params, session))
+            return self.on_pool(lambda: self.gateway.explain(params, session))
 
         return self._in_order(params.session_id, start)
 
@@ -273,7 +273,7 @@ class Native:
         def start() -> Any:
             named = params.session_id
             session = None if named is None else self.gateway.sessions.get(named)
-            return self._on_pool(lambda: self.gateway.compact(params, session))
+            return self.on_pool(lambda: self.gateway.compact(params, session))
 
         return self._in_order(params.session_id, start)
 
@@ -348,12 +348,11 @@ class Native:
                     call.request.asking = False
                 call.answers[asking.key] = answer
             try:
-                return await self._on_pool(lambda: self._perform(call), call.work)
+                return await self.on_pool(lambda: self._perform(call), call.work)
             except Asking as error:
                 asking = error
-        assert asking is not None
-        call.answers[asking.key] = "no-approver"
-        return await self._on_pool(lambda: self._perform(call), call.work)
+        call.questions = None
+        return await self.on_pool(lambda: self._perform(call), call.work)
 
     def _change(
         self,
@@ -400,7 +399,7 @@ class Native:
         asking, earlier = None, self._asking.get(path)
         if earlier is None:
             try:
-                return await self._on_pool(lambda: self._perform(call), call.work)
+                return await self.on_pool(lambda: self._perform(call), call.work)
             except Asking as error:
                 asking = error
         over: asyncio.Future[None] = self._loop.create_future()
@@ -501,7 +500,7 @@ class Native:
 
     # Room
 
-    async def _on_pool(
+    async def on_pool(
         self, work: Callable[[], Any], begun: "list[asyncio.Future[Any]] | None" = None
     ) -> Any:
         """Run on the pool, when there is room: nothing is begun while the host is far behind.

@@ -1,0 +1,33 @@
+"""`file:` URIs of this machine, to paths and back."""
+
+import urllib.parse
+
+from pinfold_protocol.errors import invalid_params
+
+SCHEME = "file:"
+
+
+def is_uri(text: str) -> bool:
+    """Whether a text is meant as a `file:` URI."""
+    return text[: len(SCHEME)].lower() == SCHEME
+
+
+def from_uri(raw: str, member: str) -> str:
+    """The path of a `file:` URI of this machine. Raises RpcError (-32602) that names the member."""
+    problem = "must be a file: URI of this machine"
+    if not raw.isprintable():  # urlsplit would drop some of these
+        raise invalid_params(member, problem)
+    try:
+        uri = urllib.parse.urlsplit(raw)
+        path = urllib.parse.unquote(uri.path, errors="strict")
+    except ValueError:
+        raise invalid_params(member, problem) from None
+    foreign = uri.netloc.lower() not in ("", "localhost") or uri.query or uri.fragment
+    if not is_uri(raw) or foreign or not path.startswith("/"):
+        raise invalid_params(member, problem)
+    return path
+
+
+def to_uri(path: str) -> str:
+    """A path as a `file:` URI; what is not UTF-8 in it cannot come back."""
+    return "file://" + urllib.parse.quote(path, errors="replace")
