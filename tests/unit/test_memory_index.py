@@ -283,8 +283,9 @@ def test_depth_costs_no_descriptors_and_ends_where_no_call_can_follow(memory: Me
     assert "4096 bytes" in reason
 
 
+@pytest.mark.parametrize("twice", [False, True])
 def test_a_directory_that_is_moved_away_leads_nowhere_else(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, twice: bool
 ) -> None:
     """The walk comes back by `..`, which by then is a directory outside."""
     deep(memory, scanner._KEPT_OPEN + 4)
@@ -301,12 +302,19 @@ def test_a_directory_that_is_moved_away_leads_nowhere_else(
         if level.relative.count("/") == scanner._KEPT_OPEN + 4 and not moved:
             moved.append(level.relative)
             os.rename(f"{memory.root}/d/d/d/d", f"{memory.base}/outside/d")
+            if twice:
+                os.rename(f"{memory.root}/d/d/d", f"{memory.base}/outside/e")
 
     monkeypatch.setattr(scanner.Scanner, "_list", list_and_move)
-    names, skipped = memory.names(), memory.skipped()
+    result = memory.index()
+    names = {each["relativePath"] for each in result["documents"]}
+    skipped = {each["path"]: each["reason"] for each in result["skipped"]}
     assert moved and not [each for each in names if "secret" in each]
-    assert {"zz/y.md", "d/d/z/x.md", "d/d/d/z/y.md"} <= set(names) and "d/d/d/d/z/x.md" not in names
-    assert "moved" in skipped["d/d/d/d"]
+    assert {"zz/y.md", "d/d/z/x.md"} <= names
+    assert ("d/d/d/z/y.md" in names) is not twice
+    assert skipped == (
+        {f"{memory.root}/d/d/d": "it was moved while it was listed"} if twice else {}
+    )
 
 
 @pytest.mark.parametrize("swapped", ["file", "directory", "fifo", "socket", "gone"])

@@ -44,7 +44,7 @@ def test_documents_by_root_with_their_marks(tmp_path: Path, memory: str) -> None
     )
     assert pinned.split()[0] == "pinned" and "feedback" in pinned and "pinned/p.md" in pinned
     assert "Rules \\x1b]0;owned\\x07\\u202e" in pinned and "now" in pinned
-    assert not topic.split()[0] == "pinned" and " d " in topic and "x" * 79 + "… " in topic
+    assert topic.split()[0] != "pinned" and " d " in topic and "x" * 79 + "… " in topic
     assert "2 documents" in result.stdout and "not there yet" in result.stdout
     assert "out\\x1b[31m.md" in result.stdout and "leaves its root" in result.stdout
     assert "\x1b" not in result.stdout and "There are more" not in result.stdout
