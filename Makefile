@@ -31,9 +31,10 @@ test-slow: $(VENV)/.dev $(VENV)/.fuse ## The long tests: races, crashes, volumes
 schema: $(VENV)/.dev ## Write protocol/schema.json from the types
 	$(BIN)/python -m pinfold_protocol.schema > protocol/schema.json
 
-bench: $(VENV)/.runtime ## Start, latency and compaction, as ratios
+bench: $(VENV)/.runtime ## Start, latency, compaction and listing, as ratios
 	$(BIN)/python benchmarks/startup_and_reads.py
 	$(BIN)/python benchmarks/compaction.py
+	$(BIN)/python benchmarks/memory_index.py
 
 clean: ## Remove what make made
 	rm -rf $(VENV) $(NODE_PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis

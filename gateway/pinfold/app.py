@@ -45,7 +45,6 @@ from pinfold_protocol.compaction import CompactParams, CompactResult, Reread, Re
 from pinfold_protocol.convert import wire_name
 from pinfold_protocol.decision import Decision, ExplainParams, RootKind, RuleSpec
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
-from pinfold_protocol.memory import DEFAULT_LIMIT, MemoryIndexResult
 from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import (
     AuditOptions,
@@ -73,6 +72,7 @@ from pinfold_protocol.tools import (
 if TYPE_CHECKING:
     from pinfold.audit.recorder import Recorder
     from pinfold.compaction import Evidence
+    from pinfold_protocol.memory import MemoryIndexResult
 
 _MOST_ARGUMENTS = 64
 _TRIES = 8
@@ -223,13 +223,14 @@ class Gateway:
         session: Session,
         kinds: Collection[RootKind] | None = None,
         limit: int | None = None,
-    ) -> MemoryIndexResult:
+    ) -> "MemoryIndexResult":
         """`memory/index`: the documents that the session may read, of the roots of `kinds` (None:
         of all), at most `limit` of each (None: 200).
 
         Raises RpcError (-32602) for a limit below 1.
         """
         from pinfold.memory.index import Readable, index  # not for a first read
+        from pinfold_protocol.memory import DEFAULT_LIMIT
 
         most = DEFAULT_LIMIT if limit is None else limit
         if most < 1:

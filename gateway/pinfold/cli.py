@@ -1,4 +1,4 @@
-"""One command, `pinfold`: serve, explain, roots, compact, audit, demo.
+"""One command, `pinfold`: serve, explain, roots, index, compact, audit, demo.
 
 `serve` is spawned all the time, so nothing is imported before it is known to be needed.
 """
@@ -88,6 +88,11 @@ def _parser() -> "argparse.ArgumentParser":
     roots = commands.add_parser("roots", help="show the memory roots of a project")
     _session_options(roots, "main")
     roots.set_defaults(command=_roots)
+
+    index = commands.add_parser("index", help="list the memory documents of a project")
+    index.add_argument("--limit", type=int, metavar="N", help="of each root (default: 200)")
+    _session_options(index, "main")
+    index.set_defaults(command=_index)
 
     compact = commands.add_parser(
         "compact", help="clear old tool results in a transcript, and keep what is memory"
@@ -199,7 +204,7 @@ def _flags(options: "argparse.Namespace") -> "Flags":
     )
 
 
-# explain, roots
+# explain, roots, index
 
 
 def _explain(options: "argparse.Namespace") -> int:
@@ -233,6 +238,23 @@ def _roots(options: "argparse.Namespace") -> int:
         _print_json(RootsResult(session.roots))
     else:
         _draw_roots(session.roots, session.scope.protect_pinned)
+    return ALLOWED
+
+
+def _index(options: "argparse.Namespace") -> int:
+    from pinfold.listing import draw
+    from pinfold_protocol.errors import RpcError
+
+    try:
+        gateway, opened = _open(options)
+        session = gateway.sessions.get(opened.session_id)
+        result = gateway.index(session, limit=options.limit)
+    except RpcError as error:
+        return _failed(error.message)
+    if options.json:
+        _print_json(result)
+    else:
+        draw(result, opened.roots)
     return ALLOWED
 
 

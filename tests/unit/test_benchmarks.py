@@ -12,6 +12,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SMALL = {
     "startup_and_reads.py": ["--rounds", "1", "--calls", "3"],
     "compaction.py": ["--rounds", "1", "--chars", "8"],
+    "memory_index.py": ["--rounds", "1", "--topics", "50"],
 }
 
 

@@ -71,3 +71,9 @@ def test_dots_are_folded_as_text(path: str, folded: str) -> None:
 )
 def test_containment_is_exact(path: str, base: str, inside: tuple[str, ...] | None) -> None:
     assert names.below(path, base) == inside
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=12))
+def test_plain_names_take_a_shorter_way_to_the_same_end(name: str) -> None:
+    """As they fold next to something that is dropped, which takes the long way."""
+    assert names.folds(name) == names.folds(f"\u200b{name}")

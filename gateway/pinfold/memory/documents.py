@@ -154,7 +154,7 @@ class Scanner:
         room = MAX_BYTES - len(encode(f"{self._path}/{relative}"))
         level = Level(relative, handle, found, way, target, room)
         self._levels.append(level)
-        if len(self._levels) > _KEPT_OPEN:
+        if len(self._levels) > _KEPT_OPEN + 1:  # the root's stays open
             _close(self._levels[-1 - _KEPT_OPEN])
         self._list(level, handle)
         level.todo.sort(reverse=True)
@@ -173,20 +173,31 @@ class Scanner:
         self._enter(f"{relative}/", name, handle)
 
     def _leave(self) -> None:
-        """Back to the directory above, and only if `..` still leads there."""
+        """Back to the directory above."""
         left = self._levels.pop()
         above = self._levels[-1] if self._levels else None
-        if above is not None and above.handle is None and left.handle is not None:
-            try:
-                above.handle = os.open(b"..", _DIRECTORY, dir_fd=left.handle)
-            except OSError as error:
-                self._failed(above.relative, error, directory=True)
-            if above.handle is not None and identity(os.fstat(above.handle)) != above.identity:
-                _close(above)
+        if above is not None and above.handle is None:
+            above.handle = self._opened_again(above, left)
+            if above.handle is None and above.todo:
+                above.todo.clear()
+                self._skip(above.relative, "it was moved while it was listed", directory=True)
         _close(left)
-        if above is not None and above.handle is None and above.todo:
-            above.todo.clear()
-            self._skip(above.relative, "it was moved while it was listed", directory=True)
+
+    def _opened_again(self, level: Level, below: Level) -> int | None:
+        """A directory that was closed: by `..`, and where that leads elsewhere by now, by its names
+        from the root on. None where neither leads to the same one."""
+        root = self._levels[0].handle
+        ways = ((below.handle, [".."]), (root, level.relative.split("/")[:-1]))
+        for start, way in ways:
+            try:
+                handle = None if start is None else _follow(start, way)
+            except OSError:
+                continue
+            if handle is not None and identity(os.fstat(handle)) == level.identity:
+                return handle
+            if handle is not None:
+                os.close(handle)
+        return None
 
     def _list(self, level: Level, handle: int) -> None:
         try:
@@ -323,3 +334,15 @@ def _close(level: Level) -> None:
     if level.handle is not None:
         os.close(level.handle)
         level.handle = None
+
+
+def _follow(start: int, way: list[str]) -> int:
+    """Open a directory by names, from another one on. Raises OSError."""
+    handle = os.dup(start)
+    for name in way:
+        try:
+            below = os.open(encode(name), _DIRECTORY, dir_fd=handle)
+        finally:
+            os.close(handle)
+        handle = below
+    return handle

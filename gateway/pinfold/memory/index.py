@@ -1,7 +1,9 @@
 """`memory/index`: the documents below the roots of a session, in order, under a limit."""
 
+import stat
 from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import groupby
 
 import attrs
@@ -14,7 +16,7 @@ from pinfold.paths.opened import Opened, identity
 from pinfold.policy.decide import decide
 from pinfold.policy.facts import Answers, Call, Effective, Facts, Identity, RootFacts, Target
 from pinfold.text.collation import code_units, collation_key
-from pinfold_protocol.decision import RootKind
+from pinfold_protocol.decision import RootKind, Verdict
 from pinfold_protocol.memory import MemoryDocument, MemoryIndexResult, SkippedDocument
 
 MOST_TEXT = 16 * 1024 * 1024
@@ -25,7 +27,7 @@ MOST_SKIPPED = 1000
 _READS = (Call("read_memory", "read", managed_only=True), Call("read_file", "read"))
 _LISTS = Call("list_directory", "read")
 _ROOM = 1000
-_EPOCH = datetime(1970, 1, 1)  # in UTC
+_EPOCH = datetime(1970, 1, 1)
 
 
 def index(
@@ -37,7 +39,7 @@ def index(
 ) -> MemoryIndexResult:
     """The documents of the roots of `kinds` (None: of all) that a session may read, at most
     `limit` of each. Never raises for what lies there."""
-    roots = look.whole()
+    roots = _roots(look)
     marks = Marks(roots)
     result = MemoryIndexResult([], False, [])
     truncated = False
@@ -57,6 +59,14 @@ def index(
     return attrs.evolve(result, truncated=truncated)
 
 
+def _roots(look: Look) -> tuple[RootFacts, ...]:
+    """With the reserved directories, for the marks; where those cannot be looked at, without."""
+    try:
+        return look.whole()
+    except OSError:
+        return look.names_only()
+
+
 def _others(look: Look, paths: tuple[RootPath, ...], kind: RootKind) -> frozenset[Identity]:
     statuses = [look.opened(path).status for path in paths if path.kind != kind]
     found = [None if status is None else identity(status) for status in statuses]
@@ -71,12 +81,12 @@ def _scan(
     policy: "Readable",
 ) -> None:
     root = kept.root
-    place = Target(root.path, root.real)
-    if policy.confined(place, roots):
+    if opened.problem is not None and policy.covers(root):
+        kept.skipped("", f"the root cannot be looked at: {describe(opened.problem)}")
+    if opened.status is None or policy.confined(Target(root.path, root.real), roots):
         return
-    if opened.problem is not None or opened.target is None or root.real is None:
-        if opened.problem is not None and policy.may(place, roots, directory=True):
-            kept.skipped("", f"the root cannot be looked at: {describe(opened.problem)}")
+    if not stat.S_ISDIR(opened.status.st_mode):
+        kept.skipped("", "the root is not a directory")
         return
     readable: Callable[[Target, bool], bool] | None = None
     if policy.has_rules:
@@ -89,8 +99,8 @@ def _scan(
 
 
 class Readable:
-    """What the session may read, by the policy's own decisions: what it would have to ask for, it
-    may not. `answers`: what was allowed for the session."""
+    """What the session may read, by the policy's own decisions. `answers`: what was allowed for
+    the session."""
 
     def __init__(self, effective: Effective, answers: Answers) -> None:
         self._effective = effective
@@ -99,13 +109,20 @@ class Readable:
         self.has_rules = any(rule.names(c.name) for rule in effective.rules for c in calls)
 
     def may(self, target: Target, roots: tuple[RootFacts, ...], directory: bool = False) -> bool:
-        """Whether a file may be read, and a directory listed as well."""
+        """Whether a file may be read by one tool and is denied to none, and a directory listed as
+        well. What would have to be asked for is neither."""
         facts = Facts(target, roots)
-        calls = (*_READS, _LISTS) if directory else _READS
-        return all(
-            decide(call, facts, self._effective, self._answers).decision == "allow"
-            for call in calls
-        )
+        if directory and self._verdict(_LISTS, facts) != "allow":
+            return False
+        verdicts = [self._verdict(call, facts) for call in _READS]
+        return "allow" in verdicts and "deny" not in verdicts
+
+    def _verdict(self, call: Call, facts: Facts) -> Verdict:
+        return decide(call, facts, self._effective, self._answers).decision
+
+    def covers(self, root: RootFacts) -> bool:
+        """Whether a root is in the scope of reads, as far as its kind tells."""
+        return root.included or not self._effective.scope.confine_reads
 
     def confined(self, root: Target, roots: tuple[RootFacts, ...]) -> bool:
         """Whether a root is out of the scope, and so is everything in it: only rules tell one
@@ -181,8 +198,10 @@ def _text(document: Found) -> int:
 
 def _newest(found: list[Found]) -> list[Found]:
     """Newest first; those of one moment by name, as people sort names, then by path."""
-    ordered: list[Found] = []
     by_time = sorted(found, key=lambda each: -each.modified)
+    if len({each.modified for each in found}) == len(found):
+        return by_time
+    ordered: list[Found] = []
     for _, group in groupby(by_time, key=lambda each: each.modified):
         same = list(group)
         if len(same) > 1:
@@ -225,9 +244,16 @@ def _valid(path: str) -> str:
 
 
 def _rfc3339(nanoseconds: int) -> str:
-    """UTC with milliseconds; a moment that RFC 3339 cannot say is the nearest that it can."""
+    """Nanoseconds since the epoch → UTC with milliseconds."""
+    minutes, rest = divmod(nanoseconds // 1_000_000, 60_000)
+    return f"{_minute(minutes)}:{rest // 1000:02}.{rest % 1000:03}Z"
+
+
+@lru_cache(maxsize=1024)
+def _minute(minutes: int) -> str:
+    """Minutes since the epoch; one that RFC 3339 cannot say is the nearest that it can."""
     try:
-        moment = _EPOCH + timedelta(0, nanoseconds // 10**9, nanoseconds // 1000 % 10**6)
+        moment = _EPOCH + timedelta(minutes=minutes)
     except OverflowError:
-        moment = datetime.max if nanoseconds > 0 else datetime.min
-    return moment.isoformat(timespec="milliseconds") + "Z"
+        moment = datetime.max if minutes > 0 else datetime.min
+    return moment.isoformat(timespec="minutes")

@@ -6,9 +6,7 @@ taken for a comment, and the first line of a key counts.
 """
 
 import re
-from typing import cast
-
-import attrs
+from typing import NamedTuple, cast
 
 from pinfold_protocol.memory import DocumentType
 
@@ -16,16 +14,14 @@ MOST_BYTES = 64 * 1024
 """How far frontmatter may reach."""
 
 _TYPES = ("user", "feedback", "project", "reference")
-_KEYS = frozenset({"type", "name", "title", "description"})
 _FENCE, _END = b"---\n", b"\n---"
-_LINES = re.compile("[\n\r\u2028\u2029]")
+_LINE_ENDS = re.compile("[\r\u2028\u2029]")
 # What the other program trims: Python's own idea of a blank is another one.
 _BLANKS = "\t\v\f \xa0\u1680\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 
 
-@attrs.frozen
-class Topic:
+class Topic(NamedTuple):
     """What the frontmatter of a valid topic says."""
 
     type: DocumentType
@@ -45,7 +41,7 @@ def read_topic(head: bytes, *, whole: bool) -> Topic | str | None:
         return _no_beginning(head)
     end = head.find(_END, len(_FENCE))
     if 0 <= end <= MOST_BYTES:
-        return _topic(head[len(_FENCE) : end].decode("utf-8", "replace"))
+        return _topic(head[len(_FENCE) - 1 : end + 1].decode("utf-8", "replace"))
     if len(head) >= MOST_BYTES:
         return f"its frontmatter is longer than {MOST_BYTES} bytes"
     return "its frontmatter has no end: no second line of `---`" if whole else None
@@ -60,16 +56,22 @@ def _no_beginning(head: bytes) -> str:
 
 
 def _topic(text: str) -> Topic | str:
-    found: dict[str, str] = {}
-    plain = text.isascii() and "\r" not in text
-    for line in text.split("\n") if plain else _LINES.split(text):
-        key, colon, value = line.partition(":")
-        if colon and key in _KEYS and key not in found:
-            found[key] = value.strip(_BLANKS)
-    kind = found.get("type")
+    """`text` begins and ends with the ends of lines."""
+    if not text.isascii() or "\r" in text:
+        text = _LINE_ENDS.sub("\n", text)
+    kind = _value(text, "\ntype:")
     if not kind:
         return "its frontmatter has no type"
     if kind not in _TYPES:
         return f"its type is none of {', '.join(_TYPES)}"
-    title = found.get("name") or found.get("title") or kind
-    return Topic(cast(DocumentType, kind), title, found.get("description", ""))
+    title = _value(text, "\nname:") or _value(text, "\ntitle:") or kind
+    return Topic(cast(DocumentType, kind), title, _value(text, "\ndescription:"))
+
+
+def _value(text: str, key: str) -> str:
+    """The rest of the first line that begins with a key; empty where there is none."""
+    at = text.find(key)
+    if at < 0:
+        return ""
+    start = at + len(key)
+    return text[start : text.index("\n", start)].strip(_BLANKS)
