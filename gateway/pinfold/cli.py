@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
     from pinfold.app import Gateway
-    from pinfold.config import Flags
+    from pinfold.flags import Flags
     from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Decision
     from pinfold_protocol.session import Root, SessionResult
@@ -192,7 +192,7 @@ def _serve(options: "argparse.Namespace") -> int:
 
 
 def _flags(options: "argparse.Namespace") -> "Flags":
-    from pinfold.config import Flags
+    from pinfold.flags import Flags
 
     return Flags(
         profile=options.profile,

@@ -8,24 +8,13 @@ from typing import Any
 
 import attrs
 
+from pinfold.flags import Flags, checked_prefix, default_path
 from pinfold_protocol.convert import structure
 from pinfold_protocol.errors import RpcError, invalid_params
 from pinfold_protocol.session import ConnectionOptions, Profile, ScopePatch, SessionOpenParams
 
 _MOST_BYTES = 1 << 20
 _CONNECTION = tuple(field.name for field in attrs.fields(ConnectionOptions))
-
-
-@attrs.frozen
-class Flags:
-    """What the command line of `serve` says; None where it says nothing. Paths as given."""
-
-    profile: str | None = None
-    project: str | None = None
-    config: str | None = None
-    layout: str | None = None
-    tool_prefix: str | None = None
-    scope: dict[str, Any] = attrs.Factory(dict)
 
 
 @attrs.frozen
@@ -65,13 +54,6 @@ class Settings:
         return SessionOpenParams(self.profile, project, scope=self.scope)
 
 
-def default_path() -> str:
-    """The user's place for it: on Linux `~/.config/pinfold/config.json`."""
-    import platformdirs
-
-    return os.path.join(platformdirs.user_config_dir("pinfold", appauthor=False), "config.json")
-
-
 def load(flags: Flags) -> Settings:
     """Raises RpcError (-32602) that names the file and the member, or the flag."""
     path = flags.config or default_path()
@@ -91,21 +73,15 @@ def load(flags: Flags) -> Settings:
     if flags.scope:
         own = {} if raw is None else raw.get("scope") or {}
         scope = structure({**own, **flags.scope}, ScopePatch, "--scope")
+    prefix = (config.tool_prefix or "") if flags.tool_prefix is None else flags.tool_prefix
     return Settings(
         connection=connection,
         profile=flags.profile or config.profile or "main",  # type: ignore[arg-type]
         scope=scope,
         project=flags.project,
-        tool_prefix=_prefix(flags.tool_prefix, config.tool_prefix),
+        tool_prefix=checked_prefix(prefix),
         path=None if raw is None else path,
     )
-
-
-def _prefix(flag: str | None, configured: str | None) -> str:
-    prefix = (configured or "") if flag is None else flag
-    if len(prefix) > 32 or not all(c.isascii() and (c.isalnum() or c in "_-") for c in prefix):
-        raise invalid_params("toolPrefix", "must be up to 32 of a-z, A-Z, 0-9, _ and -")
-    return prefix
 
 
 def _read(path: str, *, required: bool) -> dict[str, Any] | None:

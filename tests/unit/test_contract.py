@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
+from pinfold.doors.mcp import PROTECTING
 from pinfold.doors.native import _HANDLERS
 from pinfold.tools.registry import TOOLS
 from pinfold_protocol import schema
@@ -107,3 +108,7 @@ def test_what_is_wrong_is_named(value: Any, path: str) -> None:
 def test_what_goes_out_comes_in(profile: Any) -> None:
     scope = PROFILES[profile]
     assert structure(json.loads(json.dumps(unstructure(scope))), Scope) == scope
+
+
+def test_what_mcp_says_at_once_agrees_with_the_profiles() -> None:
+    assert tuple(name for name, scope in PROFILES.items() if scope.protect_pinned) == PROTECTING

@@ -185,7 +185,7 @@ STRAY = """
 import os, subprocess, sys
 from pinfold.doors import process
 from pinfold.app import Gateway
-from pinfold.config import Flags
+from pinfold.flags import Flags
 summaries = Gateway.summaries
 def noisy(self):
     print("stray print")

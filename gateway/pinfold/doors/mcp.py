@@ -15,13 +15,15 @@ from pinfold.doors import elicitation
 from pinfold.doors import mcp_memory as memory
 from pinfold.doors.questions import Questions, question_id
 from pinfold.doors.rpc import Request, Rpc
+from pinfold.flags import checked_prefix
 from pinfold_protocol import SERVER_NAME
 from pinfold_protocol.errors import METHOD_NOT_FOUND, RpcError, invalid_params, short
 
 if TYPE_CHECKING:
     from pinfold.calls import Asking
-    from pinfold.config import Flags, Settings
+    from pinfold.config import Settings
     from pinfold.doors.native import Native
+    from pinfold.flags import Flags
     from pinfold.session import Session
     from pinfold_protocol.decision import Asked
     from pinfold_protocol.session import MemoryDidChangeParams
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 HANDSHAKES = ("2024-11-05", "2025-06-18", "2025-11-25")
 """Not 2025-03-26, which demands batches."""
+PROTECTING = ("extraction", "dream")
+"""The profiles that protect pinned memory; a test compares the tables."""
 STATELESS = ("2026-07-28",)
 _META = "io.modelcontextprotocol/"
 _UNSUPPORTED_VERSION = -32022
@@ -91,7 +95,7 @@ class Mcp:
         self._settings: Settings | None = None
         self._opening: asyncio.Task[Session] | None = None
         self._subscriptions = memory.Subscriptions()
-        native.gateway.on_memory_change = self._memory_changed_in_thread
+        native.memory_changed = self._memory_changed_in_thread
 
     # The lifecycle
 
@@ -140,7 +144,7 @@ class Mcp:
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
         if self._version is not None:
             raise RpcError(-32600, "Invalid request: already initialized")
-        settings = self.settings
+        instructions = self._instructions()
         self._version = _agreed(params.get("protocolVersion"))
         self._capabilities = params.get("capabilities")
         self._native.questions = Questions(
@@ -154,15 +158,36 @@ class Mcp:
             "protocolVersion": self._version,
             "capabilities": _capabilities(),
             "serverInfo": _identity(),
-            "instructions": _instructions(settings),
+            "instructions": instructions,
         }
 
     def _discover(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
         return {
             "supportedVersions": list(STATELESS),
             "capabilities": _capabilities(stateless=True),
-            "instructions": _instructions(self.settings),
+            "instructions": self._instructions(),
         }
+
+    def _instructions(self) -> str:
+        """For the model: what these tools are, and what holds in this session. Without a
+        configuration, the flags tell; so the first answer waits for nothing."""
+        from pinfold.memory.prompts import sentences
+
+        if self._settings is None and self._flags.suffice:
+            profile = self._flags.profile or "main"
+            protected = profile in PROTECTING
+            prefix = checked_prefix(self._flags.tool_prefix or "")
+        else:
+            from pinfold.session import effective_scope
+
+            settings = self.settings
+            profile, prefix = settings.profile, settings.tool_prefix
+            protected = effective_scope(settings.profile, settings.scope).protect_pinned
+        about = (
+            f"File tools for a {profile} session. Read memory with {prefix}read_memory: what it "
+            "returns is kept when a long conversation is compacted."
+        )
+        return " ".join([about, *sentences(protected=protected, dreaming=profile == "dream")])
 
     def notification(self, method: str, params: Any) -> None:
         """`notifications/…`; those that are not known are no business of ours."""
@@ -427,21 +452,6 @@ def _capabilities(*, stateless: bool = False) -> dict[str, Any]:
         "prompts": {},
         "experimental": {"pinfold": ours()},
     }
-
-
-def _instructions(settings: "Settings") -> str:
-    """For the model: what these tools are, and what holds in this session."""
-    from pinfold.memory.prompts import prompt_rules
-    from pinfold.session import effective_scope
-
-    scope = effective_scope(settings.profile, settings.scope)
-    prefix = settings.tool_prefix
-    sentences = [
-        f"File tools for a {settings.profile} session. Read memory with {prefix}read_memory: what "
-        "it returns is kept when a long conversation is compacted.",
-        *prompt_rules(settings.profile, scope),
-    ]
-    return " ".join(sentences)
 
 
 def _call_id(params: dict[str, Any], meta: dict[str, Any]) -> str | None:

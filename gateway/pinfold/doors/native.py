@@ -23,8 +23,8 @@ from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
 if TYPE_CHECKING:
     from pinfold.app import Gateway
     from pinfold.calls import Asking, Ticket
-    from pinfold.config import Flags
     from pinfold.doors.mcp import Rounds
+    from pinfold.flags import Flags
     from pinfold.policy.facts import AskKey
     from pinfold.session import Session
     from pinfold_protocol.compaction import CompactParams
@@ -92,6 +92,7 @@ class Native:
         self._abandoned = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._gateway: Gateway | None = None
+        self.memory_changed: Callable[[MemoryDidChangeParams], None] = self._tell_of_change
         self.rpc: Rpc
         wire.on_drained = self._admit
 
@@ -135,11 +136,11 @@ class Native:
             from pinfold.app import Gateway
 
             self._gateway = Gateway()
-            self._gateway.on_memory_change = self._memory_changed
+            self._gateway.on_memory_change = self.memory_changed
             self._gateway.on_trouble = log
         return self._gateway
 
-    def _memory_changed(self, params: "MemoryDidChangeParams") -> None:
+    def _tell_of_change(self, params: "MemoryDidChangeParams") -> None:
         """On the thread of the change; goes out before its answer."""
         from pinfold_protocol.methods import MEMORY_DID_CHANGE
 

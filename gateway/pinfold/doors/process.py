@@ -15,7 +15,7 @@ from pinfold.doors.stdio import claim, log, log_exception
 from pinfold.doors.wire import Wire
 
 if TYPE_CHECKING:
-    from pinfold.config import Flags
+    from pinfold.flags import Flags
 
 _FLUSH_SECONDS = 0.3
 _DEFAULT_MAX_MESSAGE = 64 << 20

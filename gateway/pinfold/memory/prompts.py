@@ -1,6 +1,9 @@
 """Sentences that a host adds to an agent's prompt, derived from the effective scope."""
 
-from pinfold_protocol.session import Profile, Scope
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pinfold_protocol.session import Profile, Scope
 
 _PINNED = (
     "Documents in the top-level pinned/ directory of a memory root are curated by hand: you may "
@@ -13,8 +16,13 @@ _DREAM = (
 )
 
 
-def prompt_rules(profile: Profile, scope: Scope) -> list[str]:
-    """Plain sentences; empty where nothing is protected."""
-    if not scope.protect_pinned:
+def sentences(*, protected: bool, dreaming: bool) -> list[str]:
+    """Empty where nothing is protected."""
+    if not protected:
         return []
-    return [*_PINNED, _DREAM] if profile == "dream" else list(_PINNED)
+    return [*_PINNED, _DREAM] if dreaming else list(_PINNED)
+
+
+def prompt_rules(profile: "Profile", scope: "Scope") -> list[str]:
+    """The sentences for a session."""
+    return sentences(protected=scope.protect_pinned, dreaming=profile == "dream")

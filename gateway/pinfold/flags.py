@@ -1,0 +1,54 @@
+"""What the command line of `serve` says of an MCP connection, and where the user's file is.
+
+Apart from `config`, because most starts need no more than this, and it costs nothing to import.
+"""
+
+import os
+from typing import Any
+
+from pinfold_protocol.errors import invalid_params
+
+_MOST_PREFIX = 32
+
+
+class Flags:
+    """None where it says nothing. Paths as given; `scope` in the names of the wire."""
+
+    def __init__(
+        self,
+        profile: str | None = None,
+        project: str | None = None,
+        config: str | None = None,
+        layout: str | None = None,
+        tool_prefix: str | None = None,
+        scope: dict[str, Any] | None = None,
+    ) -> None:
+        self.profile = profile
+        self.project = project
+        self.config = config
+        self.layout = layout
+        self.tool_prefix = tool_prefix
+        self.scope = scope or {}
+
+    @property
+    def suffice(self) -> bool:
+        """Whether there is nothing else to read: no file, no overrides."""
+        configured = self.config is not None or os.path.lexists(default_path())
+        return not (configured or self.scope or self.layout)
+
+
+def default_path() -> str:
+    """The user's place for it: on Linux `~/.config/pinfold/config.json`."""
+    import platformdirs
+
+    return os.path.join(platformdirs.user_config_dir("pinfold", appauthor=False), "config.json")
+
+
+def checked_prefix(prefix: str) -> str:
+    """What goes before the names of tools. Raises RpcError (-32602)."""
+    if len(prefix) > _MOST_PREFIX or not all(
+        char.isascii() and (char.isalnum() or char in "_-") for char in prefix
+    ):
+        problem = f"must be up to {_MOST_PREFIX} of a-z, A-Z, 0-9, _ and -"
+        raise invalid_params("toolPrefix", problem)
+    return prefix
