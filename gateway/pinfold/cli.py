@@ -1,4 +1,4 @@
-"""One command, `pinfold`: serve, explain, roots, compact, audit, demo.
+"""One command, `pinfold`: serve, explain, roots, doctor, compact, audit, demo.
 
 `serve` is spawned all the time, so nothing is imported before it is known to be needed.
 """
@@ -81,11 +81,19 @@ def _parser() -> "argparse.ArgumentParser":
         "run_shell_command, or any other name that a host gives to a tool",
     )
     _session_options(explain, "dream")
+    _rules_option(explain)
     explain.set_defaults(command=_explain)
 
     roots = commands.add_parser("roots", help="show the memory roots of a project")
     _session_options(roots, "main")
     roots.set_defaults(command=_roots)
+
+    doctor = commands.add_parser(
+        "doctor", help="look for what is wrong with memory, rules and this machine"
+    )
+    _session_options(doctor, "dream")
+    _rules_option(doctor)
+    doctor.set_defaults(command=_doctor)
 
     compact = commands.add_parser(
         "compact", help="clear old tool results in a transcript, and keep what is memory"
@@ -126,6 +134,14 @@ def _session_options(parser: "argparse.ArgumentParser", profile: str) -> None:
     )
     parser.add_argument("--layout", choices=("qwen", "claude"), help="where memory roots are")
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def _rules_option(parser: "argparse.ArgumentParser") -> None:
+    parser.add_argument(
+        "--rules",
+        metavar="FILE",
+        help="base rules to try out: a file of JSON, as in section 5 of the contract",
+    )
 
 
 def _compact_options(parser: "argparse.ArgumentParser") -> None:
@@ -178,7 +194,7 @@ def _explain(options: "argparse.Namespace") -> int:
     from pinfold_protocol.errors import RpcError
 
     try:
-        gateway, session = _open(options)
+        gateway, session = _open(options, _rules(options))
         argument = {"grep_search": "path", "list_directory": "path", "run_shell_command": "command"}
         name = argument.get(options.tool, "file_path")
         params = ExplainParams(session.session_id, options.tool, {name: options.path})
@@ -205,6 +221,30 @@ def _roots(options: "argparse.Namespace") -> int:
     else:
         _draw_roots(session.roots, session.scope.protect_pinned)
     return ALLOWED
+
+
+# doctor
+
+
+def _doctor(options: "argparse.Namespace") -> int:
+    from pinfold.doctor import Case, as_json, examine, is_wrong
+    from pinfold_protocol.errors import RpcError
+
+    try:
+        rules = _rules(options)
+        case = Case(
+            lambda given: _open(options, given), os.environ, options.layout or "qwen", rules
+        )
+        findings = examine(case)
+    except RpcError as error:
+        return _failed(error.message)
+    if options.json:
+        _print_json(as_json(findings))
+    else:
+        from pinfold.doctor.draw import draw
+
+        draw(findings)
+    return DENIED if is_wrong(findings) else ALLOWED
 
 
 # compact
@@ -268,7 +308,16 @@ def _compact_params(options: "argparse.Namespace", history: list[Any]) -> dict[s
     }
 
 
-def _open(options: "argparse.Namespace") -> "tuple[Gateway, SessionResult]":
+def _rules(options: "argparse.Namespace") -> list[Any] | None:
+    """The rules in the file that was named. Raises RpcError."""
+    from pinfold.rulefile import load
+
+    return None if options.rules is None else load(options.rules)
+
+
+def _open(
+    options: "argparse.Namespace", rules: list[Any] | None = None
+) -> "tuple[Gateway, SessionResult]":
     """A gateway of our own with one session. Raises RpcError."""
     from pinfold.app import Gateway
     from pinfold_protocol.convert import structure
@@ -285,6 +334,8 @@ def _open(options: "argparse.Namespace") -> "tuple[Gateway, SessionResult]":
     }
     if options.layout:
         raw["memory"] = {"layout": options.layout}
+    if rules is not None:
+        raw["rules"] = rules
     gateway = Gateway()
     return gateway, gateway.open_session(structure(raw, SessionOpenParams))
 
