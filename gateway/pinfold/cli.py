@@ -227,14 +227,15 @@ def _roots(options: "argparse.Namespace") -> int:
 
 
 def _doctor(options: "argparse.Namespace") -> int:
+    if sys.platform == "win32":
+        return _failed("Windows is not supported")
     from pinfold.doctor import Case, as_json, examine, is_wrong
     from pinfold_protocol.errors import RpcError
 
     try:
         rules = _rules(options)
-        case = Case(
-            lambda given: _open(options, given), os.environ, options.layout or "qwen", rules
-        )
+        layout = options.layout or "qwen"
+        case = Case(lambda given: _open(options, given), os.environ, layout, rules)
         findings = examine(case)
     except RpcError as error:
         return _failed(error.message)

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from pinfold.doctor.finding import Finding, count
+from pinfold.doctor.finding import Finding, Spot, count
+from pinfold.policy.names import below
 from pinfold.terminal import console, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 _MARKS = {"ok": ("✓", "green"), "note": ("·", "yellow"), "wrong": ("✗", "bold red")}
 _MOST = 10
@@ -34,13 +36,28 @@ def _group(out: "Console", findings: Iterable[Finding]) -> None:
     for each in findings:
         mark, style = _MARKS[each.level]
         table.add_row(Text(f"  {mark}", style), shown(each.title))
-        for path in each.paths[:_MOST]:
-            table.add_row("", Text("  ") + shown(path, "cyan"))
-        if hidden := len(each.paths[_MOST:]) + each.more:
+        for spot in each.spots[:_MOST]:
+            table.add_row("", _drawn(spot, each.base))
+        if hidden := len(each.spots[_MOST:]) + each.more:
             table.add_row("", Text(f"  … and {hidden:,} more", "dim"))
         if each.advice:
             table.add_row("", shown(each.advice, "dim"))
     out.print(table)
+
+
+def _drawn(spot: Spot, base: str) -> "Text":
+    from rich.text import Text
+
+    text = Text("  ") + shown(_below(spot.path, base), "cyan")
+    if spot.to is not None:
+        text += Text(" → ") + shown(_below(spot.to, base), "cyan")
+    return text if spot.said is None else text + shown(f"  {spot.said}")
+
+
+def _below(path: str, base: str) -> str:
+    """What the heading says already is left out; never where that would be all."""
+    inside = below(path, base) if base else None
+    return "/".join(inside) if inside else path
 
 
 def summary(findings: Sequence[Finding]) -> str:

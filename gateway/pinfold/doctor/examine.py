@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from pinfold.app import Gateway
-from pinfold.doctor.contents import contents
-from pinfold.doctor.finding import Finding, count, finding
+from pinfold.doctor.contents import contents, survey
+from pinfold.doctor.finding import Finding, Spot, count, finding
 from pinfold.doctor.machine import environment, machine, record
 from pinfold.doctor.mounts import mounts
 from pinfold.doctor.place import Subject, overlaps, place
@@ -57,8 +57,8 @@ def examine(case: Case) -> list[Finding]:
 
 
 def _fails(error: OSError) -> Finding:
-    paths = [] if error.filename is None else [os.fsdecode(error.filename)]
-    return finding("session-fails", "the session", f"No session: {error.strerror}.", paths)
+    spots = [] if error.filename is None else [Spot(os.fsdecode(error.filename))]
+    return finding("session-fails", "the session", f"No session: {error.strerror}", spots)
 
 
 # Rules
@@ -67,7 +67,7 @@ def _fails(error: OSError) -> Finding:
 def _open(case: Case) -> tuple[Session, list[Finding]]:
     """A session with those of the rules that the gateway takes, and what is wrong with the rest."""
     rules = None if case.rules is None else list(case.rules)
-    refused: list[Finding] = []
+    refused: dict[int, Finding] = {}
     while True:
         try:
             gateway, opened = case.open(rules)
@@ -75,25 +75,23 @@ def _open(case: Case) -> tuple[Session, list[Finding]]:
             bad = _BAD_RULE.fullmatch(error.message)
             if rules is None or bad is None or len(refused) == _MOST_BAD_RULES:
                 raise
-            refused.append(finding("rule-refused", "rules", bad[1]))
+            refused[int(bad[2])] = finding("rule-refused", "rules", bad[1])
             rules[int(bad[2])] = _HARMLESS
             continue
         session = gateway.sessions.get(opened.session_id)
-        return session, [] if rules is None else [*refused, *_taken(rules, len(refused))]
+        return session, [] if rules is None else _about_rules(rules, refused)
 
 
-def _taken(rules: list[Any], refused: int) -> list[Finding]:
-    never = [
-        finding(
-            "rule-never-matches",
-            "rules",
-            f"rules[{index}].paths: no tool that the rule names has a path, so it never matches",
-        )
+def _about_rules(rules: list[Any], refused: dict[int, Finding]) -> list[Finding]:
+    problem = "no tool that the rule names has a path, so it never matches"
+    never = {
+        index: finding("rule-never-matches", "rules", f"rules[{index}].paths: {problem}")
         for index, rule in enumerate(rules)
         if never_matches(RuleSpec(rule["decision"], rule["tools"], rule.get("paths")))
-    ]
-    if never or refused:
-        return never
+    }
+    bad = refused | never
+    if bad:
+        return [bad[index] for index in sorted(bad)]
     return [finding("rules", "rules", f"{count(len(rules), 'rule')}, each of which can match")]
 
 
@@ -112,13 +110,13 @@ def about_session(scope: Scope) -> list[Finding]:
     about = "the session"
     found = []
     if not scope.protect_pinned:
-        title = "pinned/ may be changed in a session like this one."
+        title = "pinned/ may be changed in a session like this one"
         found.append(finding("session-unprotected", about, title))
     elif not scope.confine_writes:
-        title = "It may write outside of memory, and so plant a program that does the rest."
+        title = "It may write outside of memory, and so plant a program that does the rest"
         found.append(finding("session-unconfined", about, title))
     if scope.protect_pinned and scope.hard_links == "ignore":
-        title = "Other names of a pinned file are not looked for."
+        title = "Other names of a pinned file are not looked for"
         found.append(finding("hard-links-ignored", about, title))
     title = "pinned/ is read-only, writes are confined to memory"
     return found or [finding("session", about, title)]
@@ -130,9 +128,14 @@ def _roots(session: Session, limits: Limits, held: ExitStack) -> list[Finding]:
     facts = tuple(each for each in looked if isinstance(each, RootFacts))
     table = mounts()
     found = overlaps(facts, session.project_root)
-    for root, seen in zip(session.roots, looked, strict=True):
-        subject = Subject(root, seen, session.scope, facts, table)
-        found += place(subject) + contents(subject, limits)
+    subjects = [
+        Subject(root, seen, session.scope, facts, table)
+        for root, seen in zip(session.roots, looked, strict=True)
+    ]
+    censuses = [survey(subject, limits) for subject in subjects]
+    for subject, census in zip(subjects, censuses, strict=True):
+        found += place(subject)
+        found += [] if census is None else contents(subject, census, censuses)
     return found
 
 

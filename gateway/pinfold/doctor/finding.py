@@ -6,7 +6,7 @@ from typing import Any, Literal
 import attrs
 
 Level = Literal["ok", "note", "wrong"]
-MOST_PATHS = 200
+MOST_SPOTS = 200
 """How many paths a finding names; the others are counted."""
 
 
@@ -18,7 +18,7 @@ class Kind:
     advice: str = ""
 
 
-_LOOK = "Look where they lead; remove those that you did not make."
+_STRANGE = "Remove what you did not make."
 _MOVE = "Move what is in it to pinned/ at the top level of the root, and remove it."
 
 KINDS: dict[str, Kind] = {
@@ -73,9 +73,9 @@ KINDS: dict[str, Kind] = {
     "entries": Kind("ok"),
     "links-inside": Kind("note", "Nothing to do: a link's target is what is decided on."),
     "links-to-pinned": Kind("note", "Nothing to do: what is behind them is protected."),
-    "links-outside": Kind("note", _LOOK),
-    "links-dangling": Kind("note", "Remove them, unless something is to be made there."),
-    "links-broken": Kind("note", "Remove them: nothing can be read or written through them."),
+    "links-outside": Kind("note", _STRANGE),
+    "links-dangling": Kind("note", "Remove what nobody needs any more."),
+    "links-broken": Kind("note", "Remove what cannot be mended."),
     "mounts-inside": Kind("note", "See that no mount shows what is below pinned/ elsewhere."),
     "unreadable": Kind("note", "Make them readable, and ask again."),
     "stopped": Kind("note", "Make the root smaller, or look through the rest yourself."),
@@ -90,30 +90,43 @@ KINDS: dict[str, Kind] = {
 
 
 @attrs.frozen
+class Spot:
+    """A path that a finding is about; `to`: where it leads, or what it is another name of;
+    `said`: what else there is to say of it."""
+
+    path: str
+    to: str | None = None
+    said: str | None = None
+
+
+@attrs.frozen
 class Finding:
-    """One thing that was found. `about`: what part of the whole; `more`: paths left out."""
+    """One thing that was found. `about`: what part of the whole; `more`: how many spots were left
+    out; `base`: the directory that people need not read once more in each of them."""
 
     name: str
     level: Level
     about: str
     title: str
     advice: str
-    paths: tuple[str, ...] = ()
+    spots: tuple[Spot, ...] = ()
     more: int = 0
+    base: str = ""
 
 
 def finding(
     name: str,
     about: str,
     title: str,
-    paths: Sequence[str] = (),
+    spots: Sequence[Spot] = (),
     *,
     level: Level | None = None,
     advice: str | None = None,
+    base: str = "",
 ) -> Finding:
     """A finding of one of `KINDS`, with the level and the advice of its kind unless given."""
     kind = KINDS[name]
-    shown = tuple(paths[:MOST_PATHS])
+    shown = tuple(spots[:MOST_SPOTS])
     return Finding(
         name,
         level or kind.level,
@@ -121,7 +134,8 @@ def finding(
         title,
         kind.advice if advice is None else advice,
         shown,
-        len(paths) - len(shown),
+        len(spots) - len(shown),
+        base,
     )
 
 
@@ -139,7 +153,7 @@ def as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
             "about": each.about,
             "title": each.title,
             "advice": each.advice,
-            "paths": list(each.paths),
+            "paths": [{"path": spot.path, "to": spot.to, "said": spot.said} for spot in each.spots],
             "more": each.more,
         }
         for each in findings

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 
 from pinfold.audit.place import default_path
-from pinfold.doctor.finding import Finding, finding
+from pinfold.doctor.finding import Finding, Spot, finding
 from pinfold.memory.layouts import LAYOUTS, Surroundings
 from pinfold.memory.roots import find_git_root
 from pinfold.paths.kernel import platform
@@ -28,9 +28,9 @@ def machine() -> list[Finding]:
     """How paths can be opened here."""
     found = [_walk()]
     if sys.platform == "linux" and not _names_are_told():
-        found.append(finding("no-proc", _ABOUT, "The kernel's names of open files are not there."))
+        found.append(finding("no-proc", _ABOUT, "The kernel's names of open files are not there"))
     if sys.platform != "linux":
-        title = f"Nobody has proven the gateway on {sys.platform}."
+        title = f"Nobody has proven the gateway on {sys.platform}"
         found.append(finding("platform-unproven", _ABOUT, title))
     return found
 
@@ -39,9 +39,9 @@ def _walk() -> Finding:
     try:
         os.close(platform.open_resolved(b"/", False))
     except OSError as error:
-        title = f"Paths are opened name by name: no openat2 here ({error.strerror})."
+        title = f"Paths are opened name by name: no openat2 here ({error.strerror})"
         return finding("walk-by-components", _ABOUT, title)
-    return finding("walk", _ABOUT, "Paths are opened by descriptors, whole ways in one call.")
+    return finding("walk", _ABOUT, "Paths are opened by descriptors, whole ways in one call")
 
 
 def _names_are_told() -> bool:
@@ -63,15 +63,22 @@ def _names_are_told() -> bool:
 def environment(env: Mapping[str, str], layout: str, project: str) -> list[Finding]:
     """The variables that decide where memory is, and what came of them."""
     home = home_directory(dict(env))
-    around = Surroundings(project, find_git_root(project), env, home, os.getcwd())
+    around = Surroundings(project, find_git_root(project), env, home, _here())
     found = [_base(around, layout)]
     relative = [name for name in _PLACES[layout] if not _is_absolute(env.get(name))]
     if relative:
-        title = f"{', '.join(relative)}: counts from where a gateway happens to be started."
+        title = f"{', '.join(relative)}: counts from where a gateway happens to be started"
         found.append(finding("variable-relative", _MEMORY, title))
     if layout == "qwen":
         found += [_ignored(name, env[name]) for name in _SWITCHES if not _is_known(name, env)]
     return found
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # removed
+        return "/"
 
 
 def _base(around: Surroundings, layout: str) -> Finding:
@@ -96,7 +103,7 @@ def _is_known(name: str, env: Mapping[str, str]) -> bool:
 
 
 def _ignored(name: str, value: str) -> Finding:
-    title = f"{name}={value} has no effect; only {_SWITCHES[name][0]} has one."
+    title = f"{name}={value} has no effect; only {_SWITCHES[name][0]} has one"
     return finding("variable-ignored", _MEMORY, title)
 
 
@@ -120,4 +127,4 @@ def record() -> list[Finding]:
 
 
 def _unusable(path: str, problem: str) -> Finding:
-    return finding("record-unusable", "the record", f"The file {problem}.", [path])
+    return finding("record-unusable", "the record", f"The file {problem}", [Spot(path)])

@@ -37,10 +37,12 @@ class Linked:
 
 @attrs.define
 class Census:
-    """What lies in a root, by real paths. `pinned_*`: in the reserved directory."""
+    """What lies in a root, by real paths. `pinned_*`: in the reserved directory.
+    `listed`: the listing has `pinned`, letter by letter."""
 
     entries: int = 0
     documents: int = 0
+    listed: bool = False
     links: list[str] = attrs.Factory(list)
     aliases: list[str] = attrs.Factory(list)
     nested: list[str] = attrs.Factory(list)
@@ -154,6 +156,7 @@ class _Walk:
         reserved = self._guarded and first and same(name, RESERVED)
         if reserved and name != RESERVED:
             census.aliases.append(path)
+        census.listed = census.listed or (reserved and name == RESERVED)
         pinned = directory.pinned or reserved or path in self._reserved
         try:
             status = entry.stat(follow_symlinks=False)
