@@ -16,7 +16,7 @@ from pinfold.doctor import Case, Limits, as_json, examine, is_wrong
 from pinfold.doctor.examine import never_matches
 from pinfold.doctor.finding import KINDS, MOST_SPOTS, finding
 from pinfold.doctor.mounts import Mount, mount_of, mounts_below
-from pinfold.doctor.tree import take
+from pinfold.doctor.tree import LIMITS, take
 from pinfold.doctor.volume import probe
 from pinfold.paths.kernel import platform
 from pinfold_protocol.convert import structure
@@ -59,7 +59,7 @@ class Patient:
         profile: str = "dream",
         scope: dict[str, Any] | None = None,
         rules: list[Any] | None = None,
-        limits: Limits = Limits(),
+        limits: Limits = LIMITS,
     ) -> list[dict[str, Any]]:
         def opener(given: list[Any] | None) -> tuple[Gateway, SessionResult]:
             return self.open(profile, scope or {}, given)
@@ -576,12 +576,12 @@ def test_many_paths_are_cut_for_people(tmp_path: Path) -> None:
 def test_the_place_of_the_record(tmp_path: Path, kind: str, status: int, name: str) -> None:
     place = tmp_path / "state" / "pinfold" / "audit.jsonl"
     place.parent.mkdir(parents=True)
-    {
-        "none": lambda: None,
-        "file": place.touch,
-        "directory": place.mkdir,
-        "link": lambda: place.symlink_to("/dev/null"),
-    }[kind]()
+    if kind == "file":
+        place.touch()
+    elif kind == "directory":
+        place.mkdir()
+    elif kind == "link":
+        place.symlink_to("/dev/null")
     result = pinfold(tmp_path, "doctor", "--json", XDG_STATE_HOME=str(tmp_path / "state"))
     assert result.returncode == status
     assert [each["id"] for each in json.loads(result.stdout) if each["about"] == "the record"] == [
