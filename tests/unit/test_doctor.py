@@ -2,10 +2,11 @@
 
 import json
 import os
-import stat
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +156,6 @@ def owner(at: str, number: int) -> Callable[[Patient], None]:
 
 def gone(at: str) -> Callable[[Patient], None]:
     def make(patient: Patient) -> None:
-        import shutil
-
         path = spelt(patient, at)
         if os.path.isdir(path):
             shutil.rmtree(path)
@@ -200,6 +199,7 @@ LAYOUTS: list[tuple[Callable[[Patient], None], dict[str, str], str]] = [
     (files("T/pinned/a.md"), {"pinned-nested": "wrong"}, "T/pinned"),
     (files("R/pinned/pinned/a.md", "R/topics/pinned"), {}, ""),
     (both(files("R/x/a"), link("R/topics/pinned", "../x")), {"pinned-nested": "wrong", "links-inside": "note"}, "R/topics/pinned → R/x"),
+    (link("R/topics/pinned", "topic.md"), {"links-inside": "note"}, "R/topics/pinned → R/topics/topic.md"),
     (link("R/topics/pinned", "../pinned"), {"links-to-pinned": "note"}, "R/topics/pinned → R/pinned"),
     (link("R/pinned/l.md", "../topics/topic.md"), {"pinned-link-out": "wrong"}, "R/pinned/l.md → R/topics/topic.md"),
     (link("R/pinned/l.md", "rules.md"), {"links-to-pinned": "note"}, "R/pinned/l.md → R/pinned/rules.md"),
@@ -316,6 +316,24 @@ def test_roots_in_one_another_and_a_project_in_a_root(tmp_path: Path) -> None:
     assert paths(found, "project-in-root") == [(str(patient.project), None)]
 
 
+def test_a_root_inside_another_protects_its_own(tmp_path: Path) -> None:
+    patient = Patient(tmp_path)
+    patient.env["QWEN_CODE_MEMORY_BASE_DIR"] = f"{patient.team}/base"
+    pinned = write(f"{patient.team}/base/memories/pinned/a.md", "curated")
+    os.link(pinned, pinned.replace("a.md", "b.md"))
+    assert not_ok(patient.examine()) == {"roots-overlap": "note", "root-missing": "note"}
+
+
+def test_the_way_as_it_is_written_counts_too(patient: Patient) -> None:
+    (patient.base / "open").mkdir()
+    (patient.base / "open").chmod(0o777)
+    os.symlink(patient.base / "memory", patient.base / "open" / "memory")
+    patient.env["QWEN_CODE_MEMORY_BASE_DIR"] = f"{patient.base}/open/memory"
+    found = patient.examine()
+    assert not_ok(found) == {"root-others": "wrong"}
+    assert paths(found, "root-others") == [(f"{patient.base}/open", None)] * 2
+
+
 # Bounds
 
 
@@ -339,13 +357,13 @@ def test_a_look_ends_and_says_so(patient: Patient, limits: Limits, words: str) -
     assert one(patient.examine(), "links-inside")["more"] == 300 - MOST_SPOTS
 
 
-def test_a_huge_root_takes_seconds_at_most(tmp_path: Path) -> None:
-    for directory in range(100):
-        os.mkdir(tmp_path / f"{directory}")
-        for number in range(1000):
-            os.mknod(tmp_path / f"{directory}" / f"{number}.md")
+def test_a_large_directory_is_listed_to_its_end(tmp_path: Path) -> None:
+    directory = os.open(tmp_path, os.O_RDONLY)
+    for number in range(20_000):
+        os.mknod(f"{number}.md", dir_fd=directory)
+    os.close(directory)
     census = take(str(tmp_path), True)
-    assert (census.entries, census.stopped) == (100_100, None)
+    assert (census.entries, census.stopped) == (20_000, None)
 
 
 def test_a_tree_deeper_than_any_path_is_told(patient: Patient) -> None:
@@ -363,17 +381,25 @@ def test_a_tree_deeper_than_any_path_is_told(patient: Patient) -> None:
 
 UNPRIVILEGED = """
 import json, os, sys
-sys.path[:0] = sys.argv[2:]
+sys.path[:0] = sys.argv[3:]
 from pathlib import Path
 from unit.test_doctor import Patient
 base = Path(sys.argv[1])
 Path.mkdir = lambda *_, **__: None
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
-print(json.dumps(Patient(base).examine()))
+print(json.dumps(Patient(base).examine(sys.argv[2])))
 """
 
 
+@pytest.fixture
+def reachable() -> Iterator[Patient]:
+    """Where others come to: whichever pytest starts next closes its own place for them."""
+    with tempfile.TemporaryDirectory(prefix="pinfold-doctor-") as base:
+        yield Patient(Path(base).resolve()).healthy()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can lose permissions here")
+@pytest.mark.parametrize("profile", ["dream", "main"])
 @pytest.mark.parametrize(
     ("closed", "bits", "expected"),
     [
@@ -386,21 +412,20 @@ print(json.dumps(Patient(base).examine()))
     ],
 )
 def test_what_may_not_be_looked_at(
-    patient: Patient, closed: str, bits: int, expected: dict[str, str]
+    reachable: Patient, profile: str, closed: str, bits: int, expected: dict[str, str]
 ) -> None:
-    for directory, _, names in os.walk(patient.base):
+    for directory, _, names in os.walk(reachable.base):
         for name in ("", *names):
             os.chown(os.path.join(directory, name), 65534, 65534)
-    for path in patient.base.parents:
-        if path.owner() == "root" and not path.stat().st_mode & stat.S_IXOTH:
-            path.chmod(0o711)
-    os.chmod(spelt(patient, closed), bits)
+    os.chmod(spelt(reachable, closed), bits)
     result = subprocess.run(
-        [sys.executable, "-c", UNPRIVILEGED, str(patient.base), *sys.path],
+        [sys.executable, "-c", UNPRIVILEGED, str(reachable.base), profile, *sys.path],
         capture_output=True, text=True, env=clean_env(), timeout=50, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert not_ok(json.loads(result.stdout)) == expected
+    found = not_ok(json.loads(result.stdout))
+    assert found.pop("session-unprotected", "note") == "note"
+    assert found == expected
 
 
 # What is mounted
@@ -422,7 +447,8 @@ def test_a_path_is_on_the_innermost_mount_and_the_last_one_there() -> None:
 
 MOUNTING = """
 set -e
-mkdir -p "$1/pinned/sub" "$1/seen" "$1/other"
+mkdir -p "$1/pinned/sub" "$1/seen" "$1/other" "$1/whole"
+mount --bind "$1/pinned" "$1/whole"
 mount --bind "$1/pinned/sub" "$1/seen"
 mount -t tmpfs none "$1/other"
 shift; exec "$@"
@@ -452,7 +478,7 @@ def test_a_second_door_to_pinned_is_found(patient: Patient, tmp_path: Path) -> N
         (f"{patient.memory}/seen", f"{patient.memory}/pinned/sub")
     ]
     assert paths(found, "mounts-inside") == [
-        (f"{patient.memory}/{name}", None) for name in ("other", "seen")
+        (f"{patient.memory}/{name}", None) for name in ("other", "seen", "whole")
     ]
 
 
@@ -467,13 +493,15 @@ def test_a_volume_is_tried_without_a_trace(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_a_volume_that_only_renames_is_found_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("does", ["rename", "nothing"])
+def test_a_volume_that_only_says_that_it_exchanges_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str
 ) -> None:
-    def rename(directory: int, a: bytes, b: bytes) -> None:
-        os.rename(a, b, src_dir_fd=directory, dst_dir_fd=directory)
+    def exchange(directory: int, a: bytes, b: bytes) -> None:
+        if does == "rename":
+            os.rename(a, b, src_dir_fd=directory, dst_dir_fd=directory)
 
-    monkeypatch.setattr(platform, "exchange", rename)
+    monkeypatch.setattr(platform, "exchange", exchange)
     handle = os.open(tmp_path, os.O_PATH)
     try:
         assert probe(handle, writable=True).exchange is False
@@ -545,11 +573,13 @@ def test_statuses_and_what_people_see(tmp_path: Path) -> None:
     assert result.stdout.endswith("Nothing is wrong, 2 things to know.\n")
     write(f"{memory}/topics/pinned/a.md", "not protected")
     os.symlink("/etc", f"{memory}/a\x1b[31mb\n\u202ec")
+    os.chmod(memory, 0o775)
     sick = pinfold(tmp_path, "doctor", COLUMNS="40")
     assert sick.returncode == 1 and "\x1b" not in sick.stdout
     assert "✗ A pinned/ below the first level is not protected" in sick.stdout
-    assert "topics/pinned " in sick.stdout and r"a\x1b[31mb\n\u202ec → /etc" in sick.stdout
-    assert sick.stdout.endswith("1 thing is wrong, 3 things to know.\n")
+    assert "      topics/pinned " in sick.stdout and r"a\x1b[31mb\n\u202ec → /etc" in sick.stdout
+    assert f"      {memory}  drwxrwxr-x, owner {os.geteuid()}" in sick.stdout
+    assert sick.stdout.endswith("1 thing is wrong, 4 things to know.\n")
 
 
 def test_as_data(tmp_path: Path) -> None:

@@ -71,7 +71,9 @@ def _protected_in_looks(
     if aliases:
         title = "What reads like pinned but is spelt otherwise counts as pinned too"
         yield subject.find("pinned-alias", title, aliases)
-    nested = [Spot(path) for path in census.nested] + list(links.get("nested", ()))
+    # A root inside of this one protects its own.
+    nested = [Spot(path) for path in census.nested if not _protected(subject, path)]
+    nested += list(links.get("nested", ()))
     if nested and subject.root.guarded:
         title = "A pinned/ below the first level is not protected"
         yield subject.find("pinned-nested", title, nested)

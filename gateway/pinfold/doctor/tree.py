@@ -182,10 +182,9 @@ class _Walk:
 
     def _remember(self, found: _Directory, status: os.stat_result) -> None:
         here, census = identity(status), self._census
-        if here is None or (found.pinned and found.depth == 1):
-            return  # the reserved directory itself is known by identity, wherever it is mounted
         table = census.pinned_directories if found.pinned else census.directories
-        table.setdefault(here, found.path)
+        if here is not None:
+            table.setdefault(here, found.path)
 
     def _count_names(self, found: _Directory, status: os.stat_result) -> None:
         here = identity(status)
