@@ -1,4 +1,4 @@
-"""One command, `pinfold`: serve, explain, roots, index, compact, audit, demo.
+"""One command, `pinfold`: serve, explain, roots, index, doctor, compact, audit, demo.
 
 `serve` is spawned all the time, so nothing is imported before it is known to be needed.
 """
@@ -83,6 +83,7 @@ def _parser() -> "argparse.ArgumentParser":
         "run_shell_command, or any other name that a host gives to a tool",
     )
     _session_options(explain, "dream")
+    _rules_option(explain)
     explain.set_defaults(command=_explain)
 
     roots = commands.add_parser("roots", help="show the memory roots of a project")
@@ -93,6 +94,13 @@ def _parser() -> "argparse.ArgumentParser":
     index.add_argument("--limit", type=int, metavar="N", help="of each root (default: 200)")
     _session_options(index, "main")
     index.set_defaults(command=_index)
+
+    doctor = commands.add_parser(
+        "doctor", help="look for what is wrong with memory, rules and this machine"
+    )
+    _session_options(doctor, "dream")
+    _rules_option(doctor)
+    doctor.set_defaults(command=_doctor)
 
     compact = commands.add_parser(
         "compact", help="clear old tool results in a transcript, and keep what is memory"
@@ -147,6 +155,14 @@ def _session_options(parser: "argparse.ArgumentParser", profile: str) -> None:
     )
     parser.add_argument("--layout", choices=("qwen", "claude"), help="where memory roots are")
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def _rules_option(parser: "argparse.ArgumentParser") -> None:
+    parser.add_argument(
+        "--rules",
+        metavar="FILE",
+        help="base rules to try out: a file of JSON, as in section 5 of the contract",
+    )
 
 
 def _compact_options(parser: "argparse.ArgumentParser") -> None:
@@ -212,7 +228,7 @@ def _explain(options: "argparse.Namespace") -> int:
     from pinfold_protocol.errors import RpcError
 
     try:
-        gateway, session = _open(options)
+        gateway, session = _open(options, _rules(options))
         argument = {"grep_search": "path", "list_directory": "path", "run_shell_command": "command"}
         name = argument.get(options.tool, "file_path")
         params = ExplainParams(session.session_id, options.tool, {name: options.path})
@@ -256,6 +272,31 @@ def _index(options: "argparse.Namespace") -> int:
     else:
         draw(result, opened.roots)
     return ALLOWED
+
+
+# doctor
+
+
+def _doctor(options: "argparse.Namespace") -> int:
+    if sys.platform == "win32":
+        return _failed("Windows is not supported")
+    from pinfold.doctor import Case, as_json, examine, is_wrong
+    from pinfold_protocol.errors import RpcError
+
+    try:
+        rules = _rules(options)
+        layout = options.layout or "qwen"
+        case = Case(lambda given: _open(options, given), os.environ, layout, rules)
+        findings = examine(case)
+    except RpcError as error:
+        return _failed(error.message)
+    if options.json:
+        _print_json(as_json(findings))
+    else:
+        from pinfold.doctor.draw import draw
+
+        draw(findings)
+    return DENIED if is_wrong(findings) else ALLOWED
 
 
 # compact
@@ -319,7 +360,16 @@ def _compact_params(options: "argparse.Namespace", history: list[Any]) -> dict[s
     }
 
 
-def _open(options: "argparse.Namespace") -> "tuple[Gateway, SessionResult]":
+def _rules(options: "argparse.Namespace") -> list[Any] | None:
+    """The rules in the file that was named. Raises RpcError."""
+    from pinfold.rulefile import load
+
+    return None if options.rules is None else load(options.rules)
+
+
+def _open(
+    options: "argparse.Namespace", rules: list[Any] | None = None
+) -> "tuple[Gateway, SessionResult]":
     """A gateway of our own with one session. Raises RpcError."""
     from pinfold.app import Gateway
     from pinfold_protocol.convert import structure
@@ -336,6 +386,8 @@ def _open(options: "argparse.Namespace") -> "tuple[Gateway, SessionResult]":
     }
     if options.layout:
         raw["memory"] = {"layout": options.layout}
+    if rules is not None:
+        raw["rules"] = rules
     gateway = Gateway()
     return gateway, gateway.open_session(structure(raw, SessionOpenParams))
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pinfold.app import Gateway
+from pinfold.doctor import Case, examine, is_wrong
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.decision import ExplainParams
 from pinfold_protocol.session import SessionOpenParams
@@ -156,3 +157,15 @@ def test_composed_and_decomposed_names_are_one(base: Path) -> None:
     for name in ("r\u00e8gle.md", "re\u0300gle.md", "RE\u0300GLE.md"):
         result = place.call(session, "write_file", file_path=f"{memory}/pinned/{name}", content="x")
         assert decision(result)["rule"] == "pinned"
+
+
+@pytest.mark.parametrize("spelling", ["pinned", "Pinned"])
+def test_the_doctor_tells_that_names_fold(base: Path, spelling: str) -> None:
+    place = Embedded(base)
+    write(f"{place.memory}/{spelling}/r.md", "curated")
+    session = place.open("dream")
+    found = examine(Case(lambda rules: (place.gateway, session), {"HOME": str(base)}))
+    here = [each for each in found if each.about.startswith("project root")]
+    names = {each.name for each in here}
+    assert {"root-folds-names", "root-remote", "pinned"} <= names and not is_wrong(here)
+    assert os.listdir(place.memory) == [spelling]

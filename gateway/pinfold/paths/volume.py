@@ -19,13 +19,14 @@ class Volumes:
         """Whether a name in another case answers in this directory, as far as can be told."""
         if directory_identity in self._folding:
             return self._folding[directory_identity]
-        found = _probe(directory)
+        found = probe(directory)
         if found is not None and directory_identity is not None:
             self._folding[directory_identity] = found
         return bool(found)
 
 
-def _probe(directory: int) -> bool | None:
+def probe(directory: int) -> bool | None:
+    """Whether this directory folds names, by its own entries; None where they do not tell."""
     listing = platform.reopen(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with os.scandir(listing) as entries:
