@@ -53,7 +53,7 @@ BAD: list[tuple[str, Any, int, Any, str | None]] = [
     ("method is no string", {"jsonrpc": "2.0", "id": 1, "method": 5}, -32600, 1, None),
     ("unknown method", request(1, "session/opne", OPEN), -32601, 1, None),
     ("unknown method, no params", request(0, "nope"), -32601, 0, None),
-    ("a later version's method", request(1, "memory/index", {"sessionId": "s"}), -32601, 1, None),
+    ("a later version's method", request(1, "textDocument/hover", {}), -32601, 1, None),
     ("params as list", request(1, "session/list", []), -32602, 1, ""),
     ("params as string", request(1, "session/list", "x"), -32602, 1, ""),
     ("params as false", request(1, "session/list", False), -32602, 1, ""),
