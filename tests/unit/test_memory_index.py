@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -347,7 +349,12 @@ def test_what_is_exchanged_while_it_is_listed_is_not_followed(
     result = memory.index()
     assert done and "secret" not in json.dumps(result)
     assert "z.md" in {each["relativePath"] for each in result["documents"]}
-    assert len(result["skipped"]) == (0 if swapped == "gone" else 1)
+    reasons = [each["reason"] for each in result["skipped"]]
+    words = {"fifo": "not a regular", "socket": "not a regular", "gone": None}
+    if (expected := words.get(swapped, "exchanged")) is None:
+        assert reasons == []
+    else:
+        assert len(reasons) == 1 and expected in reasons[0]
 
 
 @run_with(
@@ -516,6 +523,11 @@ def test_roots_that_are_odd_hide_no_other(memory: Memory) -> None:
         assert [each["relativePath"] for each in result["documents"]] == ["a.md"]
         (skipped,) = result["skipped"]
         assert skipped["path"] == f"{memory.base}/{root}" and words in skipped["reason"]
+    odd = {"userRoot": f"{memory.base}/loop"}
+    opened = memory.place.open("remember", memory=odd)
+    assert len(memory.index(opened)["skipped"]) == 1
+    opened = memory.place.open("dream", memory=odd, scope={"confineReads": True})
+    assert memory.index(opened)["skipped"] == []
     os.symlink(memory.root, f"{memory.base}/alias")
     opened = memory.place.open("main", memory={"projectRoot": f"{memory.base}/alias"})
     (document,) = memory.index(opened)["documents"]
@@ -577,6 +589,8 @@ def test_where_a_pinned_that_is_a_link_leads_is_marked(memory: Memory, target: s
     memory.lay({"pinned": ("link", target), "loop": ("link", "pinned")})
     for path in ("shared/t.md", "shared/u.md", "shared/deep/v.md", "other/t.md", "t.md"):
         memory.lay({path: TOPIC})
+    memory.lay({"shared/T.md": TOPIC, "SHARED/t.md": TOPIC})
+    os.link(f"{memory.root}/shared/t.md", f"{memory.root}/other/twin.md")
     agrees_with_decisions(memory)
 
 
@@ -648,17 +662,20 @@ def test_what_reading_denies_is_not_listed_at_all(
     paths = [each.replace("ROOT", memory.root) for each in rule.get("paths", ())]
     memory.lay({"secret/s.md": TOPIC, "secret/broken.md": "x", "t.md": TOPIC})
     memory.lay({"to.md": ("link", "secret/s.md"), "secret/out.md": ("link", "/etc/passwd")})
+    os.mkfifo(f"{memory.root}/secret/fifo.md")
+    os.makedirs(f"{memory.root}/secret/dir.md")
     opened = memory.place.open("main", rules=[rule | ({"paths": paths} if paths else {})])
     names, skipped = set(memory.names(opened)), set(memory.skipped(opened))
+    bad = {f"secret/{name}.md" for name in ("broken", "out", "fifo", "dir")}
     everything = {"secret/s.md", "to.md", "t.md"}
     gone: dict[str, tuple[set[str], set[str]]] = {
         "none": (set(), set()),
-        "secret": ({"secret/s.md", "to.md"}, {"secret/broken.md", "secret/out.md"}),
-        "bad": (set(), {"secret/broken.md", "secret/out.md"}),
-        "all": (everything, {"secret/broken.md", "secret/out.md"}),
+        "secret": ({"secret/s.md", "to.md"}, bad),
+        "bad": (set(), bad),
+        "all": (everything, bad),
     }
     assert names == everything - gone[hidden][0]
-    assert skipped == {"secret/broken.md", "secret/out.md"} - gone[hidden][1]
+    assert skipped == bad - gone[hidden][1]
 
 
 def test_what_is_denied_is_not_even_opened(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -698,6 +715,7 @@ import json, os, sys
 base = sys.argv[1]
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
+import pinfold.memory.index, pinfold_protocol.memory  # while everything can be read
 from pinfold_protocol.convert import unstructure
 from support import Embedded
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
@@ -707,16 +725,23 @@ print(json.dumps(unstructure(place.gateway.index(session))))
 """
 
 
-def test_what_cannot_be_read_is_told_and_hides_nothing(memory: Memory, tmp_path: Path) -> None:
+@pytest.fixture
+def open_to_all() -> Iterator[Path]:
+    """A directory that others may enter, whatever becomes of the test runner's own."""
+    base = Path(tempfile.mkdtemp(prefix="pinfold-test-"))
+    base.chmod(0o755)
+    yield base
+    shutil.rmtree(base)
+
+
+def test_what_cannot_be_read_is_told_and_hides_nothing(open_to_all: Path) -> None:
+    memory = Memory(open_to_all)
     memory.lay({"a/closed.md": TOPIC, "a/open.md": TOPIC, "shut/in.md": TOPIC, "z.md": TOPIC})
     os.chmod(f"{memory.root}/a/closed.md", 0)
     os.chmod(f"{memory.root}/shut", 0)
     user = memory.dream.roots[1].path
     write(f"{user}/u.md", TOPIC)
     os.chmod(user, 0)
-    for path in (tmp_path, *tmp_path.parents):
-        if path.owner() == "root" and path != Path("/"):
-            os.chmod(path, os.stat(path).st_mode | 0o055)
     done = subprocess.run(
         [sys.executable, "-c", UNPRIVILEGED, memory.base, *sys.path],
         capture_output=True,
