@@ -95,7 +95,8 @@ def bridged(env: dict[str, str], cwd: Path) -> Iterator[tuple[str, Bridge]]:
             self.send_response(405)
             self._end(b"")
 
-        do_DELETE = do_GET
+        def do_DELETE(self) -> None:
+            self.do_GET()
 
         def _end(self, body: bytes) -> None:
             self.send_header("Content-Length", str(len(body)))

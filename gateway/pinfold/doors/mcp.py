@@ -172,6 +172,10 @@ class Mcp:
             if isinstance(wanted, int | str) and wanted in self._rpc.running:
                 self._rpc.forget(self._rpc.running[wanted])
 
+    def withdrawal(self, question_id: str) -> tuple[str, Any]:
+        """The notification that takes a question back."""
+        return "notifications/cancelled", {"requestId": question_id}
+
     def ended(self) -> None:
         """The normal end: what was asked is answered, as far as that takes no longer."""
 
