@@ -82,8 +82,7 @@ def load(flags: Flags) -> Settings:
         members = {name: value for name, value in given.items() if value is not None}
         connection = structure(members, ConnectionOptions)
     except RpcError as error:
-        data = error.data or {}
-        raise invalid_params(f"{path}: {data.get('path')}", str(data.get("problem"))) from None
+        raise in_file(path, error) from None
     if flags.layout is not None:
         memory = {**(members.get("memory") or {}), "layout": flags.layout}
         connection = structure({**members, "memory": memory}, ConnectionOptions)
@@ -99,6 +98,12 @@ def load(flags: Flags) -> Settings:
         tool_prefix=_prefix(flags.tool_prefix, config.tool_prefix),
         path=None if raw is None else path,
     )
+
+
+def in_file(path: str, error: RpcError) -> RpcError:
+    """The error, with the file where the member stands."""
+    data = error.data or {}
+    return invalid_params(f"{path}: {data.get('path')}", str(data.get("problem")))
 
 
 def _prefix(flag: str | None, configured: str | None) -> str:

@@ -194,10 +194,13 @@ class Mcp:
     def settings(self) -> "Settings":
         """Read when they are first needed. Raises RpcError (-32602)."""
         if self._settings is None:
-            from pinfold.config import load
+            from pinfold.config import in_file, load
 
             settings = load(self._flags)
-            self._native.set_options(settings.connection)
+            try:
+                self._native.set_options(settings.connection)
+            except RpcError as error:
+                raise error if settings.path is None else in_file(settings.path, error) from None
             self._settings = settings
         return self._settings
 
