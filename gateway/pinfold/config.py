@@ -95,7 +95,7 @@ def load(flags: Flags) -> Settings:
         profile=flags.profile or config.profile or "main",  # type: ignore[arg-type]
         scope=scope,
         project=flags.project,
-        tool_prefix=_prefix(flags.tool_prefix, config.tool_prefix),
+        tool_prefix=_prefix(flags.tool_prefix, config.tool_prefix, path),
         path=None if raw is None else path,
     )
 
@@ -106,10 +106,11 @@ def in_file(path: str, error: RpcError) -> RpcError:
     return invalid_params(f"{path}: {data.get('path')}", str(data.get("problem")))
 
 
-def _prefix(flag: str | None, configured: str | None) -> str:
+def _prefix(flag: str | None, configured: str | None, path: str) -> str:
     prefix = (configured or "") if flag is None else flag
     if len(prefix) > 32 or not all(c.isascii() and (c.isalnum() or c in "_-") for c in prefix):
-        raise invalid_params("toolPrefix", "must be up to 32 of a-z, A-Z, 0-9, _ and -")
+        where = f"{path}: toolPrefix" if flag is None else "--tool-prefix"
+        raise invalid_params(where, "must be up to 32 of a-z, A-Z, 0-9, _ and -")
     return prefix
 
 

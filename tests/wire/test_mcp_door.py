@@ -217,6 +217,7 @@ STREAMS: dict[str, list[bytes]] = {
     "blanks around": [b"  \t" + line + b"  \r\n" for line in LINES],
     "headers, byte by byte": [bytes([byte]) for line in LINES for byte in framed(line)],
     "headers, at once": [b"".join(map(framed, LINES))],
+    "headers after a mark and blanks": [BOM, b"\r\n\n", *map(framed, LINES)],
     "headers, LF only": [b"content-length:%d\n\n%s" % (len(line), line) for line in LINES],
 }
 
@@ -573,7 +574,10 @@ def test_a_bad_configuration_names_file_and_member(place: Place) -> None:
 def test_flags_that_cannot_be_followed(place: Place, flags: list[str]) -> None:
     with place.door(*flags) as door:
         error = door.error("initialize", opening())
-        assert error["code"] == -32602 and error["data"]["path"] in ("nowhere.json", "toolPrefix")
+        assert error["code"] == -32602 and error["data"]["path"] in (
+            "nowhere.json",
+            "--tool-prefix",
+        )
 
 
 @pytest.mark.parametrize("way", ["in it", "deep in it", "through a link", "a linked project"])
