@@ -50,6 +50,8 @@ class Host(NamedTuple):
     start: Callable[[Run], tuple[list[str], dict[str, str]]]
     """Writes the configuration: the arguments, and the environment."""
     on_node: bool = True
+    told: bool = True
+    """Whether it shows the model what we say of ourselves."""
     steps: Callable[[list[Step]], list[Step]] = lambda steps: steps
 
 
@@ -193,8 +195,8 @@ HOSTS_TO_TRY = {
     "gemini-cli": Host("@google/gemini-cli/bundle/gemini.js", gemini),
     "codex": Host("@openai/codex/bin/codex.js", codex),
     "opencode": Host("opencode-ai/bin/opencode.exe", opencode, on_node=False),
-    "continue": Host("@continuedev/cli/dist/cn.js", continue_cli),
-    "cline": Host("cline/bin/cline", cline),
+    "continue": Host("@continuedev/cli/dist/cn.js", continue_cli, told=False),
+    "cline": Host("cline/bin/cline", cline, told=False),
 }
 
 
@@ -257,6 +259,8 @@ def test_an_agent_in_a_dream_session(tmp_path: Path, name: str) -> None:
     shutil.rmtree(home, ignore_errors=True)
     assert not model.trouble, (model.trouble, said)
     assert len(model.results) == len(host.steps(steps)), (model.results, said)
+    if host.told:
+        assert "File tools for a dream session" in json.dumps(model.bodies)
     seen, denied, written = model.results[-3:]
     assert TOPIC in seen
     assert "Denied: Pinned project memory is read-only" in denied
