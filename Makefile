@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-NODE_PEERS := tests/clients/node/node_modules
+NODE_PEERS := tests/clients/node/node_modules tests/clients/hosts/node_modules
 
 .PHONY: help demo test check test-clients test-slow schema bench clean
 
@@ -62,8 +62,7 @@ $(VENV)/.fuse: | $(VENV)/.dev
 	-@command -v fusermount3 >/dev/null || { apt-get update -q && apt-get install -y -q fuse3; }
 	@touch $@
 
-# Node itself comes from the system; where it is missing, Debian's packages bring it.
-$(NODE_PEERS): tests/clients/node/package.json
-	@command -v npm >/dev/null || { apt-get update -q && apt-get install -y -q nodejs npm; }
-	cd tests/clients/node && npm install --no-package-lock --no-audit --no-fund --loglevel=error
+# What comes from npm, on the Node that comes from PyPI.
+$(NODE_PEERS): %/node_modules: %/package.json | $(VENV)/.clients
+	cd $* && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@

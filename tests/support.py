@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pinfold.app import Gateway
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.decision import ExplainParams
-from pinfold_protocol.framing import Body, Framer
+from pinfold_protocol.framing import Body, Framer, LineFramer
 from pinfold_protocol.session import SessionOpenParams, SessionResult
 from pinfold_protocol.tools import ToolsCallParams
 
@@ -34,6 +34,11 @@ def framed(message: Any) -> bytes:
     return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
+def lined(message: Any) -> bytes:
+    """A message, or bytes of a body, as a line."""
+    return (message if isinstance(message, bytes) else json.dumps(message).encode()) + b"\n"
+
+
 def request(request_id: Any, method: str, params: Any = None) -> dict[str, Any]:
     message = {"jsonrpc": "2.0", "id": request_id, "method": method}
     return message if params is None else message | {"params": params}
@@ -46,10 +51,15 @@ def clean_env(**more: str) -> dict[str, str]:
 
 
 class Raw:
-    """A gateway process spoken to in bytes. Every wait has a deadline."""
+    """A gateway process spoken to in bytes. Every wait has a deadline. `lines`: one message a line
+    instead of headers."""
 
     def __init__(
-        self, env: dict[str, str] | None = None, command: Sequence[str] = SERVE, **options: Any
+        self,
+        env: dict[str, str] | None = None,
+        command: Sequence[str] = SERVE,
+        lines: bool = False,
+        **options: Any,
     ) -> None:
         self.process = subprocess.Popen(
             command,
@@ -61,7 +71,8 @@ class Raw:
         )
         assert self.process.stdin is not None and self.process.stdout is not None
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
-        self._framer = Framer(1 << 30)
+        self._framer = LineFramer(1 << 30) if lines else Framer(1 << 30)
+        self._frame = lined if lines else framed
         self._last_id = 1000
         self.notifications: list[dict[str, Any]] = []
 
@@ -84,7 +95,7 @@ class Raw:
         self.stdin.flush()
 
     def send(self, *messages: Any) -> None:
-        self.write(b"".join(map(framed, messages)))
+        self.write(b"".join(map(self._frame, messages)))
 
     def receive(self, seconds: float = DEADLINE) -> dict[str, Any]:
         """The next answer; notifications are put aside. Raises TimeoutError, and EOFError at the

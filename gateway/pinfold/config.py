@@ -64,8 +64,7 @@ def load(flags: Flags) -> Settings:
         members = {name: value for name, value in given.items() if value is not None}
         connection = structure(members, ConnectionOptions)
     except RpcError as error:
-        data = error.data or {}
-        raise invalid_params(f"{path}: {data.get('path')}", str(data.get("problem"))) from None
+        raise in_file(path, error) from None
     if flags.layout is not None:
         memory = {**(members.get("memory") or {}), "layout": flags.layout}
         connection = structure({**members, "memory": memory}, ConnectionOptions)
@@ -74,14 +73,21 @@ def load(flags: Flags) -> Settings:
         own = {} if raw is None else raw.get("scope") or {}
         scope = structure({**own, **flags.scope}, ScopePatch, "--scope")
     prefix = (config.tool_prefix or "") if flags.tool_prefix is None else flags.tool_prefix
+    where = f"{path}: toolPrefix" if flags.tool_prefix is None else "--tool-prefix"
     return Settings(
         connection=connection,
         profile=flags.profile or config.profile or "main",  # type: ignore[arg-type]
         scope=scope,
         project=flags.project,
-        tool_prefix=checked_prefix(prefix),
+        tool_prefix=checked_prefix(prefix, where),
         path=None if raw is None else path,
     )
+
+
+def in_file(path: str, error: RpcError) -> RpcError:
+    """The error, with the file where the member stands."""
+    data = error.data or {}
+    return invalid_params(f"{path}: {data.get('path')}", str(data.get("problem")))
 
 
 def _read(path: str, *, required: bool) -> dict[str, Any] | None:

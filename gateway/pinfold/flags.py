@@ -44,11 +44,11 @@ def default_path() -> str:
     return os.path.join(platformdirs.user_config_dir("pinfold", appauthor=False), "config.json")
 
 
-def checked_prefix(prefix: str) -> str:
-    """What goes before the names of tools. Raises RpcError (-32602)."""
+def checked_prefix(prefix: str, where: str) -> str:
+    """What goes before the names of tools. Raises RpcError (-32602) that names `where`."""
     if len(prefix) > _MOST_PREFIX or not all(
         char.isascii() and (char.isalnum() or char in "_-") for char in prefix
     ):
         problem = f"must be up to {_MOST_PREFIX} of a-z, A-Z, 0-9, _ and -"
-        raise invalid_params("toolPrefix", problem)
+        raise invalid_params(where, problem)
     return prefix

@@ -179,7 +179,6 @@ class AnyFramer:
 
     def __init__(self, max_body: int) -> None:
         self._max_body = max_body
-        self._seen = bytearray()
         self._framer: Framer | LineFramer | None = None
 
     @property
@@ -196,13 +195,11 @@ class AnyFramer:
     def receive(self, data: bytes) -> None:
         """Take more bytes in."""
         if self._framer is None:
-            self._seen += data
-            first = bytes(self._seen.lstrip(_BLANKS)[:1])
-            if not first:
+            data = data.lstrip(_BLANKS)
+            if not data:
                 return
-            cls = LineFramer if first in b"{[" else Framer
+            cls = LineFramer if data[:1] in b"{[" else Framer
             self._framer = cls(self._max_body)
-            data, self._seen = bytes(self._seen), bytearray()
         self._framer.receive(data)
 
     @property

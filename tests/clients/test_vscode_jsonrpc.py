@@ -1,26 +1,23 @@
 """A Node client whose JSON-RPC nobody here wrote: vscode-jsonrpc."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from clients.peers import NODE, node
 from support import SERVE, clean_env, decision, details
-
-NODE = Path(__file__).parent / "node"
 
 pytestmark = pytest.mark.client
 
 
 def test_vscode_jsonrpc_opens_a_session_and_calls_all_four_tools(tmp_path: Path) -> None:
-    node = shutil.which("node")
-    assert node and (NODE / "node_modules/vscode-jsonrpc").is_dir(), "run `make test-clients`"
+    assert (NODE / "node_modules/vscode-jsonrpc").is_dir(), "run `make test-clients`"
     project = tmp_path / "project"
     project.mkdir()
     result = subprocess.run(
-        [node, str(NODE / "session.mjs"), str(project), *SERVE],
+        [node(), str(NODE / "session.mjs"), str(project), *SERVE],
         env=clean_env(QWEN_CODE_MEMORY_BASE_DIR=str(tmp_path / "memory")),
         capture_output=True,
         text=True,

@@ -176,7 +176,7 @@ class Mcp:
         if self._settings is None and self._flags.suffice:
             profile = self._flags.profile or "main"
             protected = profile in PROTECTING
-            prefix = checked_prefix(self._flags.tool_prefix or "")
+            prefix = checked_prefix(self._flags.tool_prefix or "", "--tool-prefix")
         else:
             from pinfold.session import effective_scope
 
@@ -198,6 +198,10 @@ class Mcp:
             if isinstance(wanted, int | str) and wanted in self._rpc.running:
                 self._rpc.forget(self._rpc.running[wanted])
 
+    def withdrawal(self, question_id: str) -> tuple[str, Any]:
+        """The notification that takes a question back."""
+        return "notifications/cancelled", {"requestId": question_id}
+
     def ended(self) -> None:
         """The normal end: what was asked is answered, as far as that takes no longer."""
 
@@ -216,10 +220,13 @@ class Mcp:
     def settings(self) -> "Settings":
         """Read when they are first needed. Raises RpcError (-32602)."""
         if self._settings is None:
-            from pinfold.config import load
+            from pinfold.config import in_file, load
 
             settings = load(self._flags)
-            self._native.set_options(settings.connection)
+            try:
+                self._native.set_options(settings.connection)
+            except RpcError as error:
+                raise error if settings.path is None else in_file(settings.path, error) from None
             self._settings = settings
         return self._settings
 

@@ -148,13 +148,14 @@ class Native:
         self._loop.call_soon_threadsafe(self._wire.send, body)
 
     def speaks(self, method: str, params: Any) -> Dialect | None:
-        """MCP says its revision in its first request, or asks what there is."""
+        """MCP says its revision in its first request, or asks what or whether there is."""
         revision = isinstance(params, dict) and "protocolVersion" in params
         meta = params.get("_meta") if isinstance(params, dict) else None
         stateless = isinstance(meta, dict) and any(
             name.startswith("io.modelcontextprotocol/") for name in meta
         )
-        if not (stateless or method == "server/discover" or (method == "initialize" and revision)):
+        looking = method in ("server/discover", "ping")
+        if not (stateless or looking or (method == "initialize" and revision)):
             return None
         from pinfold.doors.mcp import Mcp
 

@@ -48,6 +48,9 @@ class Dialect(Protocol):
     def notification(self, method: str, params: Any) -> None:
         """A notification of the client."""
 
+    def withdrawal(self, question_id: str) -> tuple[str, Any]:
+        """The notification that takes a question back."""
+
     def ended(self) -> None:
         """The input has ended; nothing more will come."""
 
@@ -290,10 +293,16 @@ class Rpc:
         try:
             return await future
         except asyncio.CancelledError:
-            self._send({"method": "$/cancelRequest", "params": {"id": question_id}})
+            self._withdraw(question_id)
             raise
         finally:
             del self._asked[question_id]
+
+    def _withdraw(self, question_id: str) -> None:
+        if self.dialect is None:
+            self.notify("$/cancelRequest", {"id": question_id})
+        else:
+            self.notify(*self.dialect.withdrawal(question_id))
 
     def notify(self, method: str, params: Any) -> None:
         """Send a notification to the client."""
