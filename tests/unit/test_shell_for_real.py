@@ -21,6 +21,11 @@ MORE = [
     "git branch --list 'x*'", "git remote -v", "git grep -n a", "git describe --always",
     "git show HEAD:f", "cd dir && git status", "cat <<-E | head -1\n\ta\n\tE",
     "bash --norc -c 'ls | head' && pwd", "printf '%s\\n' a b", "echo ${x:-y} $((1 + 2))",
+    "sed -n '/b/p' f", "sed '/^$/d' f | sed -n -e '/a\\/b/p'", "sed -l 5 -n l f", "sed --expression s/a/b/ f",
+    "awk '/system/ {print}' f", "awk '/a@b/' f", "awk -- '{print \"a@b\"}' f -", "date -Is; date --da=yesterday",
+    "echo ${x:-$y} ${x:-\"a b\"} ${x:-~/n} \"${x//\\//_}\" \"${x%%[0-9]*}\" \"${x#\"a\"}\"",
+    "sh -c 'a=${x:-\"a b\"}; echo $a $((1 + 2))'", "cat < \"$HOME/nothing\"", "file ./* ; diff ./a b", "sort -S 1k f",
+    "bash -rc ls",
     "test -v a[0] || true", "(cd dir; ls) | wc -l; { pwd; }", "x=1; echo $x", "! ls nowhere",
 ]  # fmt: skip
 LEAST = 60

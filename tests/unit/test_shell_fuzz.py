@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pinfold.policy.shell.gate import judge, read
+from pinfold.policy.shell.words import Refused, WordReader, expansion
 from support import cases
 
 READS = [
@@ -24,6 +25,8 @@ WRITES = st.sampled_from(
         "rm f", "touch f", "cp a b", "tee f", "sed -i p f", "sort -o f g", "find . -delete",
         "awk '{print > \"o\"}' f", "git commit -m x", "git branch x", "python -c 1", "./x",
         "dd of=f", "uniq a b", "printf -v x y", "date -s 1", "file -C -m f", "tree -R -L 1", "$x",
+        "sed 'w o' -e p", "sed -- 'w o' -e p", "sed '/a/w o' f", "awk 1 /inet/tcp/0/h/1", "diff -l a b",
+        "awk 'BEGIN{ARGC=9}' f", "git log --format=%+GS", "git show --format='% G?'", "diff * a", "file * a",
         "eval ls", "alias ls=rm", "ls() { rm f; }", "export A=b", "trap 'rm f' EXIT", "exec ls",
     ]
 )  # fmt: skip
@@ -33,12 +36,21 @@ REDIRECTIONS = st.sampled_from(
 SUBSTITUTIONS = st.sampled_from(
     ["$(rm f)", "`rm f`", "\"$(rm f)\"", "\"`rm f`\"", "<(rm f)", ">(rm f)", "${x:-$(rm f)}",
      "${x:=y}", "${!x}", "${x@P}", "$((a[$(rm f)]))", "$((x))", "$[x]", "${a[x]}", "${x:y}",
-     "\"${x:-`rm f`}\"", "$(<f)", "\"$((x=1))\""]
+     "\"${x:-`rm f`}\"", "$(<f)", "\"$((x=1))\"",
+     "${x:-${y:-$(rm f)}}", "${x:-\"`rm f`\"}", "${x%\"$(rm f)\"}", "${x/a/${y:=b}}", "${x:-<(rm f)}", "${x:-}$(rm f)}"]
 )  # fmt: skip
 WRAPPERS = st.sampled_from(
     ["xargs", "env", "sudo", "nohup", "command", "exec", "time", "builtin", "nice", "timeout 1",
      "A=b", "PATH=.", "a=b", "zsh -c", "pwsh -c", "bash", "sh f -c", "bash --rcfile f -c",
-     "coproc", "if", "while", "for", "function f", "eval", "source"]
+     "bash -rcfile f -c", "bash -init-file f -c", "coproc", "if", "while", "for", "function f", "eval", "source"]
+)  # fmt: skip
+CONNECTIONS = st.sampled_from(
+    ["/dev/tcp/h/1", "$_", "$BASH_COMMAND", "${BASH_EXECUTION_STRING#*q}", "$PWD", "${OLDPWD#*m}", "~+/tcp/h/1", "~/dev/tcp/h/1",
+     "$HOME/dev/udp/h/1", "$x/tcp/h/1", "${x:-/dev/tcp/h/1}", "$1", "\"$x\"$y", "$DIRSTACK", "${x%y}", "*"]
+)  # fmt: skip
+PLAIN_SHELL = st.sampled_from(
+    ["a+=/bin/x", "a[0]=/bin/x", "a=b c+=/bin/x", "uniq f 12<f", "uniq f 10>&1", "git branch 12<f", "ls >&12", "a=$[0 1/2]",
+     "a=${x:1 1/2}", "a=${x/b 1/2/c}", "a=${x[0]/ 1/2}", "echo $'a'", "x=1 a+=b"]
 )  # fmt: skip
 DOCUMENTS = st.sampled_from(
     ["cat <<E | tee o\nE", "cat <<E > o\nE", "cat <<E && rm f\nE", "cat <<E\n$(rm f)\nE",
@@ -101,6 +113,8 @@ def writing(draw: st.DrawFn) -> str:
             SUBSTITUTIONS.map(lambda text: f"a={text}"),
             SUBSTITUTIONS.map(lambda text: f"cat < {text}"),
             SUBSTITUTIONS.map(lambda text: f"cat <<< {text}"),
+            CONNECTIONS.map(lambda text: f"{victim} <{text}"),
+            CONNECTIONS.map(lambda text: f"0< {text} {victim}"),
             WRAPPERS.map(lambda text: f"{text} {victim}"),
             BEFORE,
             BEFORE.map(lambda text: f"{text} {victim}"),
@@ -127,9 +141,40 @@ def test_one_writing_part_anywhere_is_never_allowed(command: str) -> None:
     assert not allowed(command)
 
 
+@given(st.data())
+def test_what_a_plain_shell_reads_otherwise_is_never_allowed(data: st.DataObject) -> None:
+    parts = [*data.draw(reading_parts()), data.draw(PLAIN_SHELL), *data.draw(reading_parts())]
+    command = data.draw(joined(parts)).replace("'", "'\\''")
+    shell = data.draw(st.sampled_from(["sh", "/bin/sh", "/usr/bin/sh", "sh -e", "sh -ux"]))
+    assert not allowed(f"{shell} -c '{command}'")
+
+
+BODIES = st.recursive(
+    st.sampled_from(["a", "a b", "$y", "${y}", "~/n", "[0-9]*", "\\/", "'a b'", "*", "$((1 + 2))", "é", "!x"]),
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from([":-", ":+", "#", "%%", "/", "//a/", "?"]), inner).map(lambda pair: "${x" + "".join(pair) + "}"),
+        st.lists(inner, max_size=3).map("".join),
+        inner.filter(lambda text: '"' not in text).map('"{}"'.format),
+    ),
+    max_leaves=4,
+)  # fmt: skip
+
+
+@given(BODIES, st.sampled_from(["${{x:-{}}}", "${{x%{}}}", "${{x/{}/b}}"]), st.booleans())
+def test_an_expansion_of_harmless_parts_has_one_end(body: str, form: str, quoted: bool) -> None:
+    piece = form.format(body)
+    try:
+        end = expansion(piece + "}z", 0)
+    except Refused:
+        return
+    assert end == len(piece)
+    word = WordReader(f'"{piece}" z' if quoted else f"{piece} z", 0).read()
+    assert word.expands and word.raw == (f'"{piece}"' if quoted else piece)
+
+
 PIECES = st.sampled_from(
     [*"$`'\"\\(){}[]<>|&;!#*?~=: \t\n\r", "ls", "rm", "cat", "f", "$(", "${", "$((", "))", "<<E", "\nE\n",
-     "<<<", ">&", "2>", "/dev/null", "bash -c ", "git", "x", "\\\n", "@", "-v", "1", "\u00a0", "é"]
+     "${x:-", "/dev/tcp/h/1", "sed ", "awk ", "sh -c ", "a=", "<<<", ">&", "2>", "/dev/null", "bash -c ", "git", "x", "\\\n", "@", "-v", "1", "\u00a0", "é"]
 )  # fmt: skip
 
 

@@ -1,19 +1,21 @@
 """The shell gate: the shared expectations, more of each kind, and what git could find."""
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pinfold.cli import main
+from pinfold.memory import repositories
 from pinfold.policy.decide import decide
 from pinfold.policy.facts import Call, Effective
 from pinfold.policy.shell.gate import judge, read
 from pinfold.policy.shell.gitfiles import has_submodules, settings
 from pinfold.policy.shell.tokens import Run, Tokens
 from pinfold.policy.shell.tree import statement
-from pinfold.policy.shell.words import Refused, Word
+from pinfold.policy.shell.words import Refused, Word, expansion
 from pinfold_protocol.session import PROFILES
 from support import Embedded, cases, write
 
@@ -52,8 +54,9 @@ date --iso-8601=seconds
 date -r f
 diff a b
 diff -u a b | head
-diff $a $b
+diff "./$a" b/"$b" f.{x,y}
 file f
+file "./$x" ~/*.md
 file -b f g
 file ./*
 ! ls
@@ -137,11 +140,161 @@ git blame -L 1,5 f
 git ls-files -o --exclude-standard
 git status && git log | head
 where ls
+bash -rc ls
+bash -ic ls
+sh -c 'a=b; ls 2<f >&1'
+sh -c 'a=${x:-"a b"}; echo $((1 + 2)) "${x/a b/c}"'
+cat < ${x}
+cat < "$HOME/notes.md"
+cat < ~/tcp.md
+wc -l < $x.md
+sed -n '/foo/p' f
+sed '/^$/d' f
+sed -n -e '/x\/y/p' f
+sed -n '/[[:space:]]x[^]"]/p;5q;//p' f
+sed 's/[^\/]*$//' f
+sed z f
+sed -l 5 -n l f
+sed -n --line-length=5 l f
+sed --expression 's/a/b/' f
+sed p -n
+find {a,b -name 'x}' -o -name '}a,b{'
+find }a,b{
+awk '/filesystem/' f
+awk '/system/ {print}' f
+awk '/closed/ {n++} END {print n}' f
+awk '/user@host/' f
+awk '{print "a@b"}' f
+awk -- '{print $1}' f -
+awk '{print $1}' -F: f
+echo ${x:-$y} "${x:-$HOME/notes}" ${x:-"a b"} ${x:-~/n} ${x:-'a b'}
+echo "${x//\//_}" "${x%%[0-9]*}" "${x#"a"}" ${x%"$y"} ${x/$a/${b:-c}} "${x:-it is}" ${#} ${?}
+cat <<< ${x:-$y}
+date -Is
+date -u -Iminutes
+date --da=yesterday
+date --date yesterday +%F
+date --rfc-3339 seconds
+sort -S 1k f
+git log --format='%h %+s %-b'
 """
 
 DENIED = r"""
 :
 false
+bash -rcfile ls -c 'touch x'
+bash -rcf ls
+bash -cc ls
+bash -init-file f -c ls
+sh -c 'a+=/../../../../bin/dd if=a of=/b'
+sh -c 'a[0]=/bin/x'
+sh -c 'a=b c+=/bin/x'
+sh -c 'uniq f 12<f'
+sh -c 'uniq f 12>&1'
+sh -c 'git branch 12<f'
+sh -c 'ls >&12'
+sh -c 'a=$[0 1/2]'
+sh -c 'a=${x:1 1/2}'
+sh -c 'ls ${x/"a b"/c}'
+cat < $_
+echo /dev/tcp/127.0.0.1/8099; cat < $_
+cat < ${BASH_EXECUTION_STRING##*q}; echo q/dev/tcp/127.0.0.1/8099
+bash -c 'cat < $BASH_ARGV0' /dev/tcp/127.0.0.1/8099
+cd m/dev/tcp/h/1 && cat < ${PWD#*m}
+cd m/dev/tcp/h/1 && cat < ${OLDPWD#*m}
+cat < $PWD/x
+cat < $OLDPWD
+cat < $DIRSTACK
+cat < $BASH_COMMAND
+cat < $COMP_LINE
+cat < ${x:-/dev/tcp/h/1}
+cat < $x$y
+cat < ${x#y}
+cat < $x/dev/tcp/h/1
+cat < $x/tcp/h/1
+cat < "$HOME"/dev/udp/h/1
+cat < ~/dev/tcp/h/1
+cat < ~+/tcp/h/1
+cat < ~-
+cat < ~1
+cat < $1
+git log --format='%+G?'
+git log --format='%-GK'
+git log --format='% GS'
+git log --format='%w(1)%<(3)%+G?'
+git show -s --format=%+GS
+sed 'w out' -e f
+sed 'w out' -e p
+sed -- 'w out' -e p
+sed 'w out' -- -e p
+sed -n 'w out' --expression p
+sed --expression 'w out' f
+sed -l 'w out' f
+sed -l
+sed -n '/a/,/b/p' f
+sed '/a/w x' f
+sed '/a/,+1w x' f
+sed '/a/e' f
+sed '/a/Ip' f
+sed '\,a,p' f
+sed '/a[/]b/p' f
+sed '/[/p' f
+sed 's/][/]/;s/w o/x/g' f
+sed 's/[]/]/;s/w o/x/g' f
+sed 's/[a\\]/]/;s/w o/x/g' f
+sed 's/[[.].]/]/;s/w o/x/g' f
+awk '{print}' /inet/tcp/0/127.0.0.1/8099
+awk '{print}' /inet6/tcp/0/h/1
+awk 'BEGIN{ARGV[1]="/ine" "t/x";ARGC=2}{print}'
+awk '{print}' ARGC=3 f
+awk -vARGC=3 1 f
+awk 'BEGIN{SYMTAB["ARG" "C"]=2}' f
+awk '{system ("x")}' f
+awk '{1system("x")}' f
+awk 'BEGIN{f="system"; @f("x")}'
+awk 'BEGIN{f="system"; @ f ("x")}'
+awk '@include "x"'
+awk '@namespace "x"'
+awk 'BEGIN{extension("x", "y")}'
+awk '{print}' -f x
+awk -- -f x '{print > "o"}'
+diff -l a b
+diff -ul a b
+diff --paginate a b
+diff --pag a b
+diff * b
+diff $a b
+diff "$a" b
+diff {a,-l} b
+diff a$x b
+file *.md
+file "$x"
+file -- "$x"
+date -s 1
+date --se=1
+date 010203
+date -f x
+date --r 010203
+date --rfc-2822 010203
+echo ${x:-$(a)}
+echo ${x:-"}"}"
+find {a,b}
+find {1..3}
+find a{,{b}
+echo ${x:}
+sh -c 'echo "${x:}"'
+awk -- '-f' f
+echo ${x:-`a`}
+echo "${x:-${y:=z}}"
+echo ${x:-${!y}}
+echo ${x:-}}"
+echo ${x:-'}'}
+echo ${x:-"}"}
+echo ${x:-$}
+echo ${x:-a;b}
+echo ${x:-<(a)}
+cat <(ls)
+cat >(ls)
 ./ls
 \ls
 l\s
@@ -540,6 +693,59 @@ def test_the_reason_names_the_part(asked: Any) -> None:
     assert len(asked("ls; " + "x" * 9000)["reason"]) < 300
 
 
+REASONS = {
+    "a=(b c)": "`a=(` begins an array",
+    "f() { ls; }": "`f(` would define a function",
+    "function f { ls; }": "`function` defines a function",
+    "cat <(ls) f": "`<(ls) f` is a process substitution",
+    "case x in x) ls;; esac": "`case` begins a condition",
+    "select x in a; do ls; done": "`select` begins a loop",
+    "for x in a; do ls; done": "`for` begins a loop",
+    "git remote show origin": "`git remote show origin` may change remotes",
+    "git log --help": "`git log --help` shows a manual",
+    "git log --submodule": "`git log --submodule` runs git in other repositories",
+    "git log --output=x": "`git log --output=x` writes a file",
+    'cd "$x" && git status': '`cd "$x"` may lead anywhere, and `git` would run there',
+    "cd ~root && git status": "`cd ~root` leads to a directory that is not known",
+    "cd a;" * 30 + "git status": "too many",
+    "cd a && " * 20 + "git status": "`cd a` is one of too many",
+    "date --se=1": "`date --se=1` may set the clock",
+    "FOO=1 ls": "`FOO=1` is set for a command, ls",
+    "foo=1 ls": "`foo=1` is set for a command, ls",
+    "FOO=1": "`FOO=1` sets a variable",
+    "cat < $_": "`<$_` is a redirection that might connect",
+    "sh -c 'a=$[1 + 2]'": "`$[1 + 2]` would be several words to a plain sh",
+    "diff -l a b": "`diff -l` runs the program `pr`",
+    "date 1": "`date 1` may set the clock",
+    "date --x": "`date --x` is not an option",
+}
+
+
+@pytest.mark.parametrize("command", REASONS, ids=lambda command: repr(command)[:40])
+def test_the_reason_says_what_is_wrong_with_the_part(command: str) -> None:
+    assert REASONS[command] in str(read(command).refusal)
+
+
+LONG = [
+    "ls " + "{.." * 10_000, "ls " + "{" * 10_000 + "," * 10_000, "ls " + "{,}" * 10_000,
+    "a[" + "]" * 32_000, "ls " + "=~ " * 10_000, "[ " + "[a]" * 10_000, "x[1]" + "~" * 30_000,
+    "sed '" + " " * 30_000 + "Z' f", "sed '1" + " " * 30_000 + "Z' f", "sed '1 ," + " " * 30_000 + "Z' f",
+    "sed '/" + "\\a" * 15_000 + "' f", "sed 's/" + "[a" * 15_000 + "/b/' f", "sed 's/" + "[]" * 15_000 + "/b/' f",
+    "awk '" + "@ " * 15_000 + "' f", "awk 'system" + " " * 30_000 + "' f", "awk '" + '"' * 30_000 + "' f",
+    "echo " + "${x:-" * 6_000, "echo ${x:-" + "'a'" * 9_000, "echo ${x:-" + '"' * 30_000, "echo ${x" + "%" * 30_000,
+    "cat <<E\n" + "x\n" * 15_000 + "E", "cat " + "<<A " * 8_000, "date -" + "u" * 30_000, "bash -" + "e" * 30_000,
+    "printf '%" + "-" * 30_000 + "'", "git log '" + "%-" * 15_000 + "'", "test " + "! " * 15_000 + '"$x"',
+    "cat < ~" + "/tcp" * 8_000 + "x", "uniq -" + "a" * 30_000, "cd a || cd b || " * 60 + "git status",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", LONG, ids=lambda command: repr(command)[:20])
+def test_a_long_command_takes_no_long_time(command: str) -> None:
+    began = time.process_time()
+    read(command)
+    assert time.process_time() - began < 2
+
+
 @pytest.mark.parametrize(("command", "status"), [("ls | head", 0), ("ls && rm x", 1)])
 def test_the_command_line_says_it_too(
     command: str,
@@ -579,12 +785,20 @@ def test_nothing_is_proven_of_a_place_that_was_not_looked_at() -> None:
         ("if ls ; then rm x ; fi", 5),
         ("ls > x", 6),
         ("", 2),
+        ("ls " + "x" * 9000, 9003),
     ],
 )
 def test_where_the_grammar_disagrees_nothing_is_proven(text: str, end: int) -> None:
     tokens = Tokens(text, (Run((Word("ls", "ls"),), 0, end),), ())
     with pytest.raises(Refused):
         statement(tokens)
+
+
+def test_a_brace_in_quotes_ends_no_expansion() -> None:
+    assert expansion('${x:-"a b"}', 0) == 11
+    for text in ('${x:-"}"}', "${x:-'}'}", "${x:-\\}}", "${x:-{}}"):
+        with pytest.raises(Refused):
+            expansion(text, 0)
 
 
 def test_where_git_runs() -> None:
@@ -747,30 +961,126 @@ def test_what_git_runs_without_being_told(ground: Ground) -> None:
     hook = write(f"{git}/hooks/post-index-change", "#!/bin/sh\n")
     assert ground.ask() == "deny" and "hook" in ground.reason
     os.unlink(hook)
-    entry = bytes(24) + (0o160000).to_bytes(4) + bytes(12) + bytes(20) + (3).to_bytes(2) + b"sub"
-    index = b"DIRC" + (2).to_bytes(4) + (1).to_bytes(4) + entry + bytes(8)
-    write(f"{git}/index", index)
+    write(f"{git}/index", an_index(2, an_entry(2, "sub", 0o160000)))
     assert ground.ask() == "deny" and "submodules" in ground.reason
-    write(f"{git}/index", b"nothing")
-    assert ground.ask() == "deny"
+    for index in (b"nothing", b"DIRC", an_index(2, an_entry(2, "f", length=9))):
+        write(f"{git}/index", index)
+        assert ground.ask() == "deny" and "not plain" in ground.reason
     os.unlink(f"{git}/index")
     os.unlink(f"{git}/config")
     os.mkfifo(f"{git}/config")
     assert ground.ask() == "deny"
 
 
-def test_indexes() -> None:
-    plain = bytes(24) + (0o100644).to_bytes(4) + bytes(12) + bytes(20) + (1).to_bytes(2) + b"f"
-    plain += bytes(8 - len(plain) % 8)
-    link = bytes(24) + (0o160000).to_bytes(4) + bytes(12) + bytes(20) + (1).to_bytes(2) + b"g"
-    link += bytes(8 - len(link) % 8)
-    for version in (2, 3):
-        head = b"DIRC" + version.to_bytes(4)
-        assert not has_submodules(head + (2).to_bytes(4) + plain * 2, 20)
-        assert has_submodules(head + (2).to_bytes(4) + plain + link, 20)
-        assert has_submodules(head + (1).to_bytes(4) + plain + b"link", 20)
-    with pytest.raises((ValueError, IndexError)):
-        has_submodules(b"DIRC" + (2).to_bytes(4) + (9).to_bytes(4) + plain, 20)
+def an_entry(
+    version: int, name: str, mode: int = 0o100644, length: int | None = None, kept: int = 0
+) -> bytes:
+    """`kept`: how much of a name stands for what is cut of the one before, in version 4."""
+    said = (len(name) if length is None else length).to_bytes(2)
+    head = bytes(24) + mode.to_bytes(4) + bytes(12) + bytes(20) + said
+    if version == 4:
+        return head + bytes([kept]) + name.encode() + b"\0"
+    entry = head + name.encode()
+    return entry + bytes(8 - len(entry) % 8)
+
+
+def an_index(version: int, *entries: bytes, more: bytes = b"") -> bytes:
+    head = b"DIRC" + version.to_bytes(4) + len(entries).to_bytes(4)
+    return head + b"".join(entries) + more + bytes(20)
+
+
+def an_extension(name: bytes, data: bytes = b"") -> bytes:
+    return name + len(data).to_bytes(4) + data
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_indexes(version: int) -> None:
+    plain, link = an_entry(version, "f"), an_entry(version, "g", 0o160000, kept=1)
+    tree = an_extension(b"TREE", b"abc")
+    assert not has_submodules(an_index(version), 20)
+    assert not has_submodules(an_index(version, plain, an_entry(version, "g", kept=1)), 20)
+    assert not has_submodules(an_index(version, plain, more=tree + an_extension(b"UNTR")), 20)
+    for more in (an_extension(b"link", bytes(20)), an_extension(b"sdir")):
+        assert has_submodules(an_index(version, plain, more=more), 20)
+        assert has_submodules(an_index(version, plain, more=tree + more + tree), 20)
+    assert has_submodules(an_index(version, plain, link), 20)
+    assert has_submodules(an_index(version, plain, an_entry(version, "d", 0o040000)), 20)
+
+
+def _offsets(version: int) -> dict[str, bytes]:
+    plain = an_entry(version, "f")
+    end, two = 12 + 2 * len(plain), an_entry(version, "g", kept=1)
+
+    def index(*more: bytes) -> bytes:
+        return an_index(version, plain, two, more=b"".join(more))
+
+    def table(*numbers: int, kind: int = 1) -> bytes:
+        return an_extension(b"IEOT", b"".join(each.to_bytes(4) for each in (kind, *numbers)))
+
+    def ending(at: int) -> bytes:
+        return an_extension(b"EOIE", at.to_bytes(4) + bytes(20))
+
+    return {
+        "good end": index(ending(end)),
+        "good table": index(table(12, 1, 12 + len(plain), 1), ending(end)),
+        "another end": index(ending(end - 8)),
+        "an end in another extension": index(an_extension(b"ZZZZ", ending(end - 8))),
+        "another place": index(table(12, 1, 13 + len(plain), 1)),
+        "too many": index(table(12, 3, 12, 1)),
+        "too few": index(table(12, 1)),
+        "another kind": index(table(12, 2, kind=2)),
+        "half a block": index(an_extension(b"IEOT", (1).to_bytes(4) + bytes(3))),
+    }
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("name", _offsets(2))
+def test_threads_read_the_same_index(version: int, name: str) -> None:
+    index = _offsets(version)[name]
+    if name.startswith("good"):
+        assert not has_submodules(index, 20)
+    else:
+        with pytest.raises(ValueError):
+            has_submodules(index, 20)
+
+
+def test_a_table_may_not_begin_within_a_name() -> None:
+    entries = an_entry(4, "ab"), an_entry(4, "c", length=2, kept=1)
+    table = an_extension(
+        b"IEOT", b"".join(n.to_bytes(4) for n in (1, 12, 1, 12 + len(entries[0]), 1))
+    )
+    assert not has_submodules(an_index(4, *entries), 20)
+    with pytest.raises(ValueError):
+        has_submodules(an_index(4, *entries, more=table), 20)
+
+
+ODD_INDEXES = {
+    "short": an_index(2, an_entry(2, "f"))[:-30],
+    "no header": b"DIRC",
+    "another version": an_index(5),
+    "fewer entries": b"DIRC" + (2).to_bytes(4) + (9).to_bytes(4) + an_entry(2, "f") + bytes(20),
+    "a longer name": an_index(2, an_entry(2, "f", length=9)),
+    "a shorter name": an_index(2, an_entry(2, "f" * 9, length=1)),
+    "a shorter name of version 4": an_index(4, an_entry(4, "f" * 9, length=1)),
+    "a longer name of version 4": an_index(4, an_entry(4, "f", length=2)),
+    "nothing to cut": an_index(4, an_entry(4, "f" * 6, length=3, kept=3)),
+    "an endless number": an_index(4, an_entry(4, "f")[:62] + b"\xff" * 40),
+    "an extension that must be known": an_index(2, more=an_extension(b"abcd")),
+    "a long extension": an_index(2, more=b"ABCD" + (99).to_bytes(4)),
+    "bytes behind": an_index(2, more=b"ABC"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_INDEXES)
+def test_an_odd_index_is_not_read(name: str) -> None:
+    with pytest.raises(ValueError):
+        has_submodules(ODD_INDEXES[name], 20)
+
+
+def test_names_of_any_length() -> None:
+    for length in (4094, 4095, 4096, 9000):
+        entry = an_entry(2, "n" * length, length=min(length, 0xFFF))
+        assert not has_submodules(an_index(2, entry), 20)
 
 
 def test_settings_are_read_strictly() -> None:
@@ -799,3 +1109,116 @@ def test_the_second_of_two_places_counts(ground: Ground) -> None:
     assert ground.ask("git log", "bad") == "deny"
     assert ground.ask("cd ../good && git log", "bad") == "allow"
     assert ground.ask("cd ../good; git log", "bad") == "deny"
+
+
+DECOYS = {
+    "garbage in HEAD": ("HEAD", "garbage"),
+    "an empty HEAD": ("HEAD", ""),
+    "a HEAD elsewhere": ("HEAD", "ref: elsewhere\n"),
+    "a short name in HEAD": ("HEAD", "0123abcd\n"),
+    "a HEAD that is a link": ("HEAD", None),
+    "objects that lead nowhere": ("objects", None),
+    "refs that lead nowhere": ("refs", None),
+    "objects that are a file": ("objects", "x"),
+    "a common directory elsewhere": ("commondir", "nowhere\n"),
+}
+
+
+@pytest.mark.parametrize("bare", [False, True])
+@pytest.mark.parametrize("decoy", DECOYS)
+def test_what_git_passes_by_hides_nothing(ground: Ground, decoy: str, bare: bool) -> None:
+    ground.repository(f"{ground.project}/.git", PROGRAMS[0])
+    git = ground.repository(f"{ground.project}/sub" if bare else f"{ground.project}/sub/.git")
+    assert ground.ask("cd sub && git status") == "allow", ground.reason
+    name, text = DECOYS[decoy]
+    if name in ("objects", "refs"):
+        os.rmdir(f"{git}/{name}")
+    if text is None:
+        if name == "HEAD":
+            os.rename(f"{git}/HEAD", f"{git}/nowhere")
+        os.symlink("nowhere", f"{git}/{name}")
+    else:
+        write(f"{git}/{name}", text)
+    assert ground.ask("cd sub && git status") == "deny"
+    assert "fsmonitor" in ground.reason
+
+
+@pytest.mark.parametrize("name", [".git", "commondir", "HEAD", "config"])
+def test_a_nul_is_a_denial(ground: Ground, name: str) -> None:
+    if name == ".git":
+        write(f"{ground.project}/.git", b"gitdir: /a\0b\n")
+    else:
+        git = ground.repository(f"{ground.project}/.git")
+        assert ground.ask() == "allow"
+        write(f"{git}/{name}", b"x\0y")
+        ground.repository(f"{os.path.dirname(ground.project)}/.git", PROGRAMS[0])
+    assert ground.ask() == "deny"
+
+
+def test_a_linked_work_tree_passes(ground: Ground) -> None:
+    git = ground.repository(f"{ground.project}/.git")
+    write(f"{git}/worktrees/w/HEAD", "ref: refs/heads/w\n")
+    write(f"{git}/worktrees/w/commondir", "../..\n")
+    write(f"{ground.project}/w/.git", f"gitdir: {git}/worktrees/w\n")
+    assert ground.ask("cd w && git status") == "allow", ground.reason
+    write(f"{git}/config", PROGRAMS[0])
+    assert ground.ask("cd w && git status") == "deny"
+
+
+def test_a_shell_may_mix_names_and_directories(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = ground.project
+    for path in ("start", "t/t1", "t/only", "u/u1", "u/only"):
+        os.makedirs(f"{project}/{path}")
+    os.symlink("../t/t1", f"{project}/start/link1")
+    os.symlink("../u/u1", f"{project}/start/link2")
+    ground.repository(f"{project}/u/only/.git", PROGRAMS[0])
+    way = "cd link1 && cd .. && cd link2 && cd ../only && git status"
+    assert ground.ask(way, "start") == "deny"
+    assert "u/only" in ground.reason
+    assert ground.ask("cd link1 && cd ../only && git status", "start") == "allow", ground.reason
+    assert ground.ask("cd link1 && cd .. && cd .. && git log", "start") == "allow", ground.reason
+    monkeypatch.setattr(repositories, "_MOST_SPELLINGS", 1)
+    assert ground.ask("cd link1 && cd .. && git log", "start") == "deny"
+    assert "too many" in ground.reason
+
+
+def test_a_shell_may_know_the_directory_by_another_name(ground: Ground) -> None:
+    os.makedirs(f"{ground.project}/a/b")
+    outside = f"{os.path.dirname(ground.project)}/outside"
+    ground.repository(f"{outside}/.git", PROGRAMS[0])
+    os.symlink(f"{ground.project}/a/b", f"{outside}/link")
+    assert ground.ask("cd .. && git status", "a/b") == "allow"
+    ground.place.gateway._env["PWD"] = f"{outside}/link"
+    assert ground.ask("cd .. && git status", "a/b") == "deny"
+    assert ground.ask("cd .. && git status", "a") == "allow"
+
+
+def test_only_some_words_do_without_cdpath(ground: Ground) -> None:
+    for name in (".hid", "..x", "x"):
+        os.makedirs(f"{ground.project}/{name}")
+    ground.place.gateway._env["CDPATH"] = "/x"
+    for name in (".hid", "..x", "x"):
+        assert ground.ask(f"cd {name} && git status") == "deny"
+        assert "CDPATH" in ground.reason
+    for name in (".", "..", "./.hid", "../", ground.project, "~"):
+        ground.ask(f"cd {name} && git status")
+        assert "CDPATH" not in ground.reason
+
+
+def test_what_was_seen_is_not_read_again(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    git = ground.repository(f"{ground.project}/.git")
+    write(f"{git}/index", an_index(2, an_entry(2, "f")))
+    for number in range(30):
+        os.makedirs(f"{ground.project}/d{number}")
+    looks: list[int] = []
+
+    def counted(index: bytes, digest: int) -> bool:
+        looks.append(digest)
+        return has_submodules(index, digest)
+
+    monkeypatch.setattr(repositories, "has_submodules", counted)
+    command = "; ".join(f"(cd d{number}; git status)" for number in range(30))
+    assert ground.ask(command) == "allow", ground.reason
+    assert looks == [20]

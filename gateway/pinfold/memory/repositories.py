@@ -12,6 +12,7 @@ does. A memory agent may not, as everything that counts is outside of memory.
 """
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -27,6 +28,10 @@ _MOVES = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"),
     *("GIT_NAMESPACE", "GIT_EXEC_PATH"),
 )
+# Every other word of a `cd` is looked for below CDPATH first.
+_RELIES_ON_NOTHING = re.compile(r"[/~]|\.\.?(?:/|\Z)")
+_MOST_SPELLINGS = 16
+_HEAD = re.compile(r"(?:ref: refs/[^\s]+|[0-9a-f]{40}|[0-9a-f]{64})\n?")
 _LARGEST_FILE = 1 << 18
 _LARGEST_INDEX = 1 << 26
 _HOOK = "post-index-change"
@@ -55,54 +60,77 @@ def memory_of(roots: Iterable[RootFacts]) -> Memory:
 
 @attrs.frozen
 class Finder:
-    """Looks from `start`, the literal absolute directory in which a command begins."""
+    """Looks from `start`, the literal absolute directory in which a command begins. What it has
+    seen once it does not read again."""
 
     start: str
     home: str
     env: Mapping[str, str]
     memory: Memory
+    _seen: dict[str, tuple[tuple[Repository, ...], bool]] = attrs.field(factory=dict, init=False)
 
     def find(self, place: tuple[str, ...]) -> tuple[Repository, ...]:
         """Everything that git could take for the repository at a place; empty for nothing."""
         moved = next((name for name in _MOVES if name in self.env), None)
         if moved is not None:
             return (_unknown(self.start, f"would read the repository that {moved} names"),)
-        relative = any(not word.startswith(("/", "~", ".")) for word in place)
-        if relative and self.env.get("CDPATH"):
+        if self.env.get("CDPATH") and not all(_RELIES_ON_NOTHING.match(word) for word in place):
             return (_unknown(self.start, "would run where CDPATH leads"),)
-        directories = [path for path in self._directories(place) if os.path.isdir(encode(path))]
+        directories = self._directories(place)
         if not directories:
             where = "/".join((self.start, *place))
             return (_unknown(where, f"would run in {where}, which is not there"),)
-        found = (item for path in directories for item in _search(path, self.memory))
+        if len(directories) > _MOST_SPELLINGS:
+            return (_unknown(self.start, "would run in one of too many directories"),)
+        found = (item for path in directories for item in self._search(_real(path)))
         return tuple(dict.fromkeys(found))
 
     def _directories(self, place: tuple[str, ...]) -> list[str]:
-        """Real paths. A shell folds `..` as text, by a name that may lead through links."""
-        spellings = []
-        for start in (self.start, _real(self.start)):
-            path = start
-            for word in place:
-                path = _joined(path, self._expanded(word))
-            spellings += [_real(collapse(path)), _real(path)]
-        return list(dict.fromkeys(spellings))
+        """The names under which a shell could then be there. It folds `..` as text, by a name that
+        may lead through links, or if that fails goes by the directory as it is: each `cd` either
+        way."""
+        spellings = self._starts()
+        for word in place:
+            if len(spellings) > _MOST_SPELLINGS:
+                break
+            target = self.home + word[1:] if word[:1] == "~" else word
+            paths = (_joined(path, target) for path in spellings)
+            both = (each for path in paths for each in (collapse(path), _real(path)))
+            spellings = [path for path in dict.fromkeys(both) if os.path.isdir(encode(path))]
+        return spellings
 
-    def _expanded(self, word: str) -> str:
-        return self.home + word[1:] if word[:1] == "~" else word
+    def _starts(self) -> list[str]:
+        """A shell takes the name of its PWD if that is where it is."""
+        names = dict.fromkeys((self.start, _real(self.start)))
+        logical = self.env.get("PWD", "")
+        if logical.startswith("/") and _identity(logical) == _identity(self.start):
+            names[collapse(logical)] = None
+        return [path for path in names if os.path.isdir(encode(path))]
 
-
-def _search(directory: str, memory: Memory) -> Iterator[Repository]:
-    for path in _upwards(directory):
-        for look in (_look_at_marker, _look_at_bare):
-            repository, final = look(path, memory)
-            if repository is not None:
-                yield repository
+    def _search(self, directory: str) -> Iterator[Repository]:
+        for path in _upwards(directory):
+            if path not in self._seen:
+                self._seen[path] = _looked_at(path, self.memory)
+            repositories, final = self._seen[path]
+            yield from repositories
             if final:
                 return
 
 
-def _look_at_marker(path: str, memory: Memory) -> tuple[Repository | None, bool]:
-    """`.git` in a directory; and whether git surely looks no further."""
+def _looked_at(path: str, memory: Memory) -> tuple[tuple[Repository, ...], bool]:
+    """What git could take a directory for, and whether it surely looks no further."""
+    found: list[Repository] = []
+    for look in (_at_marker, _at_bare):
+        repository, final = look(path, memory)
+        if repository is not None:
+            found.append(repository)
+        if final:
+            return tuple(found), True
+    return tuple(found), False
+
+
+def _at_marker(path: str, memory: Memory) -> tuple[Repository | None, bool]:
+    """`.git` in a directory."""
     marker = _joined(path, ".git")
     if not os.path.lexists(encode(marker)):
         return None, False
@@ -110,15 +138,15 @@ def _look_at_marker(path: str, memory: Memory) -> tuple[Repository | None, bool]
         git_directory = _real(marker)
         if not os.path.lexists(encode(f"{git_directory}/HEAD")):
             return None, False
-        return _described(path, git_directory, memory), _is_whole(git_directory)
-    text = _read(marker)
-    if text is None or not text.startswith("gitdir: "):
-        return _unknown(path, f"would read {marker}, which is not plain"), True
-    git_directory = _real(_joined(path, text.removeprefix("gitdir: ").rstrip("\r\n")))
-    return _described(path, git_directory, memory), True
+    else:
+        text = _read(marker)
+        if text is None or not text.startswith("gitdir: "):
+            return _unknown(path, f"would read {marker}, which is not plain"), False
+        git_directory = _real(_joined(path, text.removeprefix("gitdir: ").rstrip("\r\n")))
+    return _described(path, git_directory, memory), _is_whole(git_directory)
 
 
-def _look_at_bare(path: str, memory: Memory) -> tuple[Repository | None, bool]:
+def _at_bare(path: str, memory: Memory) -> tuple[Repository | None, bool]:
     """The directory itself, if it could be a git directory."""
     has = {name for name in ("HEAD", "objects", "commondir") if _exists(path, name)}
     if "HEAD" not in has or len(has) == 1:
@@ -127,17 +155,29 @@ def _look_at_bare(path: str, memory: Memory) -> tuple[Repository | None, bool]:
 
 
 def _is_whole(git_directory: str) -> bool:
-    return all(_exists(git_directory, name) for name in ("objects", "refs"))
+    """Whether any git takes it for a repository, so that none looks further up."""
+    head, common = _read(_joined(git_directory, "HEAD")), _common(git_directory)
+    if common is None or head is None or not _HEAD.fullmatch(head):
+        return False
+    parts = [encode(_joined(common, name)) for name in ("objects", "refs")]
+    return not os.path.islink(encode(_joined(git_directory, "HEAD"))) and all(
+        os.path.isdir(part) and os.access(part, os.X_OK) for part in parts
+    )
+
+
+def _common(git_directory: str) -> str | None:
+    """Where the parts are that several work trees share; None where that is not plain."""
+    if not _exists(git_directory, "commondir"):
+        return git_directory
+    text = _read(_joined(git_directory, "commondir"))
+    return None if text is None else _real(_joined(git_directory, text.rstrip("\r\n")))
 
 
 def _described(path: str, git_directory: str, memory: Memory) -> Repository:
     """What is set in a repository, and where its parts are."""
-    common = git_directory
-    if _exists(git_directory, "commondir"):
-        text = _read(_joined(git_directory, "commondir"))
-        if text is None:
-            return _unknown(path, f"would read {git_directory}, which is not plain")
-        common = _real(_joined(git_directory, text.rstrip("\r\n")))
+    common = _common(git_directory)
+    if common is None:
+        return _unknown(path, f"would read {git_directory}, which is not plain")
     both = dict.fromkeys((git_directory, common))
     configurations = [
         _joined(base, name) for base in both for name in ("config", "config.worktree")
@@ -174,7 +214,7 @@ def _problem(
     try:
         if data is None or has_submodules(data, 32 if sha256 else 20):
             return f"would run in the submodules of {path} too"
-    except (ValueError, IndexError):
+    except ValueError:
         return f"would read the index of {path}, which is not plain"
     return None
 
@@ -215,8 +255,9 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _read(path: str) -> str | None:
+    """A file's text; None for what is not plain, as with a NUL in it: it would end a path."""
     data = _bytes(path, _LARGEST_FILE)
-    return None if data is None else decode(data)
+    return None if data is None or b"\0" in data else decode(data)
 
 
 def _bytes(path: str, most: int) -> bytes | None:

@@ -13,20 +13,29 @@ from pinfold.policy.facts import ShellVerdict
 from pinfold.policy.shell.commands import COMMANDS
 from pinfold.policy.shell.git import Repository, check_git, repository_problem
 from pinfold.policy.shell.shells import SHELLS, inner_command
-from pinfold.policy.shell.tokens import ASSIGNMENT, Run, is_assignment, tokenize
+from pinfold.policy.shell.tokens import Run, assignment, tokenize
 from pinfold.policy.shell.tree import Compound, Statement, statement
-from pinfold.policy.shell.words import Refused, refuse
+from pinfold.policy.shell.words import Refused, Word, refuse
 
 Place = tuple[str, ...]
 """A directory: the words of the `cd`s that lead to it from where the command starts, each literal.
 One that begins with `~` is below home."""
 
-Places = frozenset[Place | None]
-"""Where a command may run; None for a place that is not known."""
+
+@attrs.frozen
+class Lost:
+    """A place that is not known, and why."""
+
+    why: str
+
+
+Places = frozenset[Place | Lost]
+"""Where a command may run."""
 
 _START: Places = frozenset(((),))
 _MOST_PLACES = 16
 _MOST_CHANGES = 16
+_READ_HERE = SHELLS | {"git"}
 
 
 @attrs.frozen
@@ -75,6 +84,9 @@ class _Reader:
         tokens = tokenize(text, posix=posix)
         if not tokens.runs:
             raise Refused("There is no command")
+        # The grammar takes long over what is no command, so the names come first.
+        for run in tokens.runs:
+            _require_known(run)
         self._returns |= "\r" in text
         # A shell is read as one only where nothing stands before it.
         self._shell = None if wrapped or tokens.runs[0].start else tokens.runs[0]
@@ -84,7 +96,7 @@ class _Reader:
 
     def _statement(self, part: Statement, places: Places) -> tuple[Places, Places]:
         if len(places) > _MOST_PLACES:
-            places = frozenset((None,))
+            places = frozenset((Lost("`git` would run in one of too many places"),))
         if isinstance(part, Run):
             return self._run(part, places)
         return _FLOWS[part.kind](self, part, places)
@@ -121,29 +133,28 @@ class _Reader:
     # What runs
 
     def _run(self, run: Run, places: Places) -> tuple[Places, Places]:
-        if is_assignment(run.words[0]):
+        if assignment(run.words[0], posix=run.posix):
             self._assign(run)
             return places, places
         name, words = run.words[0], run.words[1:]
-        if name.bare and name.value == "git":
+        if name.value == "git":
             self._git(run, places)
-        elif name.bare and name.value in SHELLS:
+        elif name.value in SHELLS:
             self._wrapper(run, places)
         else:
-            check = COMMANDS.get(name.value) if name.raw == name.value else None
-            if check is None:
-                raise refuse(name.raw, "is not one")
-            check(name.value, words)
+            COMMANDS[name.value](name.value, words)
         if name.value == "cd":
             return _moved(run, places), places
         return places, places
 
     def _assign(self, run: Run) -> None:
         """Capitals may mean something to a program; a subscript is evaluated."""
-        for word in run.words:
-            found = ASSIGNMENT.match(word.raw)
+        assigned = [(word, assignment(word, posix=run.posix)) for word in run.words]
+        for word, found in assigned:
             if found is None:
-                raise refuse(word.raw, f"would run with {run.words[0].raw} set")
+                raise refuse(run.words[0].raw, f"is set for a command, {word.raw[:40]}")
+        for word, found in assigned:
+            assert found is not None
             subscript = (found.group(2) or "[0]")[1:-1]
             if not re.fullmatch("[a-z][a-z0-9_]*", found.group(1)) or not (
                 subscript.isascii() and subscript.isdecimal()
@@ -162,8 +173,8 @@ class _Reader:
         if not check_git("git", run.words[1:]):
             return
         for place in places:
-            if place is None:
-                raise Refused("`git` would run in a directory that is not known")
+            if isinstance(place, Lost):
+                raise Refused(place.why)
             self.places.add(place)
 
     def _wrapper(self, run: Run, places: Places) -> None:
@@ -185,26 +196,39 @@ _FLOWS = {
 }
 
 
+def _require_known(run: Run) -> None:
+    """Raises Refused for what begins with neither an assignment nor a name that is written plainly
+    and known."""
+    name = run.words[0]
+    known = name.raw == name.value and (name.raw in COMMANDS or name.raw in _READ_HERE)
+    if not known and assignment(name, posix=run.posix) is None:
+        raise refuse(name.raw, "is not one")
+
+
 def _moved(run: Run, places: Places) -> Places:
     """Where a `cd` that succeeds leads from each of these places."""
     words = run.words[1:]
-    if (
-        len(words) != 1
-        or not words[0].fixed
-        or words[0].returned
-        or words[0].value[:1] in ("-", "")
-    ):
-        return frozenset((None,))
+    if len(words) != 1 or not _is_literal(words[0]):
+        return _lost(run, "may lead anywhere")
     target = words[0].value
     if words[0].tilde:
         if target != "~" and not target.startswith("~/"):
-            return frozenset((None,))
+            return _lost(run, "leads to a directory that is not known")
         return frozenset(((target,),))
     # A name that begins with a quoted `~` is an ordinary one.
     target = f"./{target}" if target.startswith("~") else target
     if target.startswith("/"):
         return frozenset(((target,),))
-    return frozenset(
-        None if place is None or len(place) >= _MOST_CHANGES else (*place, target)
-        for place in places
-    )
+    if any(not isinstance(place, Lost) and len(place) >= _MOST_CHANGES for place in places):
+        return _lost(run, "is one of too many")
+    return frozenset(place if isinstance(place, Lost) else (*place, target) for place in places)
+
+
+def _is_literal(word: Word) -> bool:
+    """Whether a `cd` gets just this, as a path."""
+    return word.fixed and not word.returned and word.value[:1] not in ("-", "")
+
+
+def _lost(run: Run, why: str) -> Places:
+    text = " ".join(word.raw for word in run.words)
+    return frozenset((Lost(f"{refuse(text, why)}, and `git` would run there"),))

@@ -9,7 +9,14 @@ import re
 
 import attrs
 
-from pinfold.policy.shell.options import Check, Options, Words, require_fixed
+from pinfold.policy.shell.options import (
+    Check,
+    Options,
+    Words,
+    anything,
+    require_fixed,
+    without,
+)
 from pinfold.policy.shell.words import refuse
 
 
@@ -61,41 +68,37 @@ def repository_problem(repository: Repository) -> str | None:
 
 # The commands
 
-_READS = Options(
-    long=(
-        *("output", "ext-diff", "textconv", "filters", "show-signature", "open-files-in-pager"),
-        *("remerge-diff", "recurse-submodules", "submodule", "help", "exec-path", "upload-pack"),
-    ),
-    exact=frozenset(("text",)),
+_RUNS = (*("ext-diff", "textconv", "filters", "open-files-in-pager", "upload-pack", "exec-path"),)
+_REFUSED = (
+    Options(long=("output",), why="writes a file"),
+    Options(long=_RUNS, exact=frozenset(("text",)), why="runs a helper program"),
+    Options(long=("show-signature",), why="runs a program that checks signatures"),
+    Options(long=("remerge-diff",), why="may write what it merges again"),
+    Options(long=("recurse-submodules", "submodule"), why="runs git in other repositories"),
+    Options(long=("help",), why="shows a manual by another program"),
 )
-_GREP = attrs.evolve(_READS, short="O", valued="ABCefm")
+_PAGER = Options(short="O", valued="ABCefm", why="runs a pager")
 
+_reads = without(*_REFUSED, words_may_be=anything)
+_grep = without(*_REFUSED, _PAGER, words_may_be=anything)
 
-def _reads(name: str, words: Words) -> None:
-    _READS.require_none(name, words)
-
-
-def _grep(name: str, words: Words) -> None:
-    _GREP.require_none(name, words)
+# A sign between the two says what becomes of the lines around it.
+_SIGNATURE = re.compile("%[-+ ]*G")
 
 
 def _log(name: str, words: Words) -> None:
     """`%G…` checks signatures by a program; merges that are made again are written."""
-    _READS.require_none(name, words)
+    _reads(name, words)
     for word in words:
-        if "%G" in word.value.replace("%%", ""):
+        if _SIGNATURE.search(word.value):
             raise refuse(f"{name} {word.raw}", "runs a program that checks signatures")
         if re.match(r"--diff-m[a-z-]*(?:=r|$)", word.value):
             raise refuse(f"{name} {word.raw}", "may write what it merges again")
 
 
-_REFRESHES = Options(long=("dirty", "broken"))
-
-
-def _describe(name: str, words: Words) -> None:
-    """To tell whether the work tree is dirty it writes the index, whatever locks it may take."""
-    _READS.require_none(name, words)
-    _REFRESHES.require_none(name, words)
+# To tell whether the work tree is dirty it writes the index, whatever locks it may take.
+_REFRESHES = Options(long=("dirty", "broken"), why="writes the index")
+_describe = without(*_REFUSED, _REFRESHES, words_may_be=anything)
 
 
 _BRANCH = re.compile(
@@ -130,7 +133,8 @@ def _remote(name: str, words: Words) -> None:
     values = [word.value for word in words if word.value not in ("-v", "--verbose")]
     told = values[:1] == ["get-url"] and len(values) > 1
     if not (values in ([], ["show"]) or values[:2] == ["show", "-n"] or told):
-        raise refuse(f"{name} {words[-1].raw}", "may change remotes or connect to one")
+        told_to = " ".join(word.raw for word in words)
+        raise refuse(f"{name} {told_to}", "may change remotes or connect to one")
 
 
 _COMMANDS: dict[str, Check] = {

@@ -4,6 +4,7 @@ A word that begins with `-` is taken for options wherever it stands, also behind
 refuse more.
 """
 
+import re
 from collections.abc import Callable
 
 import attrs
@@ -26,10 +27,14 @@ def require_fixed(name: str, words: Words) -> None:
             raise refuse(word.raw, f"could become an option of {name}")
 
 
-def require_no_option_from_names(name: str, words: Words) -> None:
-    """A pattern is fine that cannot match a name beginning with `-`."""
+_NO_OPTION = re.compile(r"[\"']?(?:[A-Za-z0-9_./]|~/)")
+
+
+def require_no_option_made(name: str, words: Words) -> None:
+    """A variable, a pattern or a list of braces is fine behind a beginning that is no option's. A
+    file may have any name, so `*` could become each option there is; `./*` cannot."""
     for word in words:
-        if word.expands or word.braces or (word.globs and word.value[:1] in ("-", "*", "?", "[")):
+        if not word.fixed and (word.splits or not _NO_OPTION.match(word.raw)):
             raise refuse(word.raw, f"could become an option of {name}")
 
 
@@ -37,18 +42,19 @@ def require_no_option_from_names(name: str, words: Words) -> None:
 class Options:
     """`short`: letters that are refused; `long`: names without `--`, refused with each of their
     beginnings, since many programs let them be cut short, but not where the word is one of
-    `exact`. `valued`: letters whose value may follow in the same word."""
+    `exact`. `valued`: letters whose value may follow in the same word. `why`: what they do."""
 
     short: str = ""
     long: tuple[str, ...] = ()
     valued: str = ""
     exact: frozenset[str] = frozenset()
+    why: str = "may write a file or run a program"
 
     def require_none(self, name: str, words: Words) -> None:
         """Raises Refused for a word that has one of the refused options."""
         for word in words:
             if self.hits(word.value):
-                raise refuse(f"{name} {word.raw}", "may write a file or run a program")
+                raise refuse(f"{name} {word.raw}", self.why)
 
     def hits(self, text: str) -> bool:
         """Whether this word has a refused option."""
@@ -68,11 +74,12 @@ class Options:
         return False
 
 
-def without(options: Options, words_may_be: Check = require_fixed) -> Check:
-    """A check: none of these options."""
+def without(*groups: Options, words_may_be: Check = require_fixed) -> Check:
+    """A check: none of the options of these groups."""
 
     def check(name: str, words: Words) -> None:
         words_may_be(name, words)
-        options.require_none(name, words)
+        for options in groups:
+            options.require_none(name, words)
 
     return check

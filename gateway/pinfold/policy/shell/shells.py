@@ -10,8 +10,16 @@ SHELLS = _POSIX | {"bash", "/bin/bash", "/usr/bin/bash"}
 """Shells whose grammar is known here. zsh, cmd and PowerShell read some things differently."""
 
 # No -a, -k (assignments reach programs), -s (reads commands), -O (changes the grammar), -H.
-_LETTERS = re.compile(r"[-+][BCcefhilnpruvx]+")
+_LETTERS = re.compile(r"[-+](?:([BCcefhilnpruvx])(?!.*\1))+")
 _LONG = frozenset(("--login", "--noprofile", "--norc", "--posix"))
+# Bash takes them with one dash as well, before any letters.
+_WITH_A_DASH = (
+    *("debug", "debugger", "dump-po-strings", "dump-strings", "help", "init-file", "login"),
+    *("noediting", "noprofile", "norc", "posix", "pretty-print", "protected", "rcfile"),
+    *("restricted", "verbose", "version", "wordexp"),
+)
+_LEAST = 3
+"""So many letters make a beginning of a long option; `-rc` is two letters."""
 _NAMES = frozenset(
     (
         "errexit",
@@ -39,7 +47,7 @@ def inner_command(words: Words) -> tuple[str, bool]:
             break
         if option.value in ("-o", "+o"):
             _skip_name(option.value, rest)
-        elif option.value not in _LONG and not _LETTERS.fullmatch(option.value):
+        elif option.value not in _LONG and not _is_cluster(option.value):
             raise refuse(
                 f"{shell.raw} {option.raw}", "is not an option that is known to be harmless"
             )
@@ -49,6 +57,14 @@ def inner_command(words: Words) -> tuple[str, bool]:
     if not rest[0].fixed:
         raise Refused(f"What `{shell.raw}` is to run is not known: `{rest[0].raw}`")
     return rest[0].value, shell.value in _POSIX
+
+
+def _is_cluster(option: str) -> bool:
+    """Whether it is harmless letters, each once, and nothing else to any shell."""
+    name = option[1:]
+    if len(name) >= _LEAST and any(long.startswith(name) for long in _WITH_A_DASH):
+        return False
+    return _LETTERS.fullmatch(option) is not None
 
 
 def _skip_name(option: str, rest: list[Word]) -> None:

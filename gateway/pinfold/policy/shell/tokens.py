@@ -11,6 +11,7 @@ import attrs
 from pinfold.policy.shell.words import BLANKS, Refused, Word, WordReader, expansion, refuse
 
 LONGEST = 32_768
+_BEHIND_A_WORD = "would define a function, or is a pattern of many, neither of which is read here"
 _MOST_COMMANDS = 200
 _DEEPEST = 30
 
@@ -18,18 +19,41 @@ _OPERATOR = re.compile(r"&>>|<<<|<<-|;;&|&>|>>|>&|>\||<>|<<|<&|&&|\|\||\|&|;;|;&
 _REDIRECTIONS = frozenset(("&>>", "<<<", "<<-", "&>", ">>", ">&", ">|", "<>", "<<", "<&", "<", ">"))
 _SEPARATORS = frozenset((";", "&", "\n"))
 _JOINTS = frozenset(("&&", "||", "|", "|&"))
+_DESCRIPTOR = {False: re.compile("[0-9]{1,2}"), True: re.compile("[0-9]")}
+"""By whether the shell is a plain one: to some of those `12<f` is the word `12` and a `<f`."""
 # Only directly before a line feed; not escaped, and not a word of its own behind others.
 _RETURN = re.compile(r"\r(?!\n)|\\\r|[ \t]\r|\\\n\r")
+# Bash opens connections by such names in a redirection, once they are expanded.
 _NETWORK = re.compile(r"/dev/+(?:tcp|udp)(?:/|$)")
+_ENDS_IN_NETWORK = re.compile(r"(?:^|/)(?:tcp|udp)(?:/|$)")
+_TILDE = re.compile(r"~(?:[a-z_][a-z0-9_-]*)?(?:/|$)")
+_BY_VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})[^$]*")
+_OF_THE_SHELL = re.compile(
+    r"_|BASH.*|COMP_.*|READLINE_.*|COPROC.*|(?:OLD)?PWD|DIRSTACK|FUNCNAME|MAPFILE|REPLY|OPTARG"
+)
+"""Variables that bash sets by itself, some to a text of the command's choice."""
+
+_KEYWORDS = {
+    **dict.fromkeys(("for", "while", "until", "select"), "begins a loop, which is not read here"),
+    **dict.fromkeys(("if", "case", "[["), "begins a condition, which is not read here"),
+    **dict.fromkeys(("then", "elif", "else", "fi", "esac", "in"), "is a part of a condition"),
+    **dict.fromkeys(("do", "done"), "is a part of a loop"),
+    "function": "defines a function, which is not read here",
+    "coproc": "runs a command in the background with pipes to it",
+    "time": "is not one",
+}
+"""What bash and its grammar take for more than a name where a command begins."""
 
 
 @attrs.frozen
 class Run:
-    """One simple command: its words, and the bytes where it stands in `Tokens.text`."""
+    """One simple command: its words, and the bytes where it stands in `Tokens.text`. `posix`: it
+    is for a shell that may know less than bash."""
 
     words: tuple[Word, ...]
     start: int
     end: int
+    posix: bool = False
 
 
 @attrs.frozen
@@ -110,7 +134,7 @@ class _Tokenizer:
         word = self._word()
         following = _OPERATOR.match(self._text, self._at)
         if following is not None and following.group() in _REDIRECTIONS:
-            if re.fullmatch("[0-9]{1,2}", word.raw) and following.group()[0] != "&":
+            if _DESCRIPTOR[self._posix].fullmatch(word.raw) and following.group()[0] != "&":
                 self._redirection(word.raw, following.group())
                 return
             if word.raw.startswith("{") or word.raw.isdecimal():
@@ -141,6 +165,8 @@ class _Tokenizer:
             return
         if self._closed:
             raise refuse(word.raw, "stands behind a group")
+        if not self._words and word.raw in _KEYWORDS:
+            raise refuse(word.raw, _KEYWORDS[word.raw])
         if self._documents and "\n" in word.raw:
             raise refuse(word.raw, "is a line's end before a here-document")
         if self._words:
@@ -150,12 +176,12 @@ class _Tokenizer:
             self._start = start
             if len(self._runs) >= _MOST_COMMANDS:
                 raise Refused(f"More than {_MOST_COMMANDS} commands are not read")
-        self._assigns = self._assigns or is_assignment(word)
+        self._assigns = self._assigns or assignment(word, posix=False) is not None
         self._words.append(word)
 
     def _end_run(self) -> None:
         if self._words:
-            self._runs.append(Run(tuple(self._words), self._start, self._length))
+            self._runs.append(Run(tuple(self._words), self._start, self._length, self._posix))
             self._words = []
 
     def _group(self, mark: str) -> None:
@@ -169,8 +195,11 @@ class _Tokenizer:
         self._emit(f"{mark} ")
 
     def _begin(self, mark: str) -> None:
-        if self._words or self._closed:
-            raise refuse("".join(word.raw for word in self._words) + mark, "opens no group here")
+        if self._words:
+            last = self._words[-1].raw
+            raise refuse(last + mark, "begins an array" if last[-1:] == "=" else _BEHIND_A_WORD)
+        if self._closed:
+            raise refuse(mark, "stands behind a group")
         self._open.append(mark)
         if len(self._open) > _DEEPEST:
             raise Refused(f"Groups more than {_DEEPEST} deep are not read")
@@ -212,6 +241,9 @@ class _Tokenizer:
 
     def _redirection(self, descriptor: str, operator: str) -> None:
         self._at += len(operator)
+        if operator in "<>" and self._text.startswith("(", self._at):
+            part = self._text[self._at - 1 :].partition("\n")[0]
+            raise refuse(part, "is a process substitution, which runs a command")
         while self._at < len(self._text) and self._text[self._at] in BLANKS:
             self._at += 1
         if operator in ("<<", "<<-"):
@@ -222,7 +254,8 @@ class _Tokenizer:
         if not word.raw:
             raise refuse(whole, "is a redirection to nowhere")
         if not self._reads(descriptor, operator, word):
-            raise refuse(whole, "is a redirection that may write")
+            why = "might connect to a network" if operator == "<" else "may write"
+            raise refuse(whole, f"is a redirection that {why}")
 
     def _reads(self, descriptor: str, operator: str, word: Word) -> bool:
         if word.returned:  # bash would take it for a part of the name
@@ -230,18 +263,28 @@ class _Tokenizer:
         if operator == "<<<":
             return True
         if operator == ">&":
-            return word.bare and re.fullmatch("[0-9]{1,2}|-", word.value) is not None
+            known = word.value == "-" or _DESCRIPTOR[self._posix].fullmatch(word.value)
+            return word.bare and bool(known)
         if operator == ">":
             return descriptor == "2" and word.fixed and word.value == "/dev/null"
         return operator == "<" and self._is_file(word)
 
     def _is_file(self, word: Word) -> bool:
-        """Bash opens connections by names below /dev. A variable of the environment is trusted not
-        to hold one, one that this command could have set is not."""
+        """Whether it cannot become the name of a connection. A variable of the environment is
+        trusted not to hold one, one that this command could have set is not; any may be empty."""
         if word.globs or word.braces or _NETWORK.match(word.value):
             return False
-        return not word.expands or (
-            not self._assigns and re.search(r"\$\{?[0-9@*]|[:/]", word.raw) is None
+        if not (word.expands or word.tilde):
+            return True
+        if _ENDS_IN_NETWORK.search(word.value):
+            return False
+        if not word.expands:
+            return _TILDE.match(word.value) is not None
+        found = _BY_VARIABLE.fullmatch(word.value)
+        return (
+            found is not None
+            and not (self._assigns or word.tilde)
+            and not _OF_THE_SHELL.fullmatch(found[1] or found[2])
         )
 
     def _document(self, tabs: bool) -> None:
@@ -262,8 +305,10 @@ class _Tokenizer:
     def _read_document(self, delimiter: str, quoted: bool, tabs: bool) -> None:
         start = self._at
         while self._at < len(self._text):
-            line, newline, _ = self._text[self._at :].partition("\n")
-            begin, self._at = self._at, self._at + len(line) + len(newline)
+            begin, newline = self._at, self._text.find("\n", self._at)
+            end = len(self._text) if newline < 0 else newline
+            self._at = min(end + 1, len(self._text))
+            line = self._text[begin:end]
             if (line.lstrip("\t") if tabs else line) == delimiter:
                 if not quoted:
                     require_inert(self._text[start:begin])
@@ -287,9 +332,13 @@ def require_inert(body: str) -> None:
             at += 1
 
 
-ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\]]*\])?\+?=")
+_ASSIGNMENT = {
+    False: re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\]]*\])?\+?="),
+    True: re.compile(r"([A-Za-z_][A-Za-z0-9_]*)()="),
+}
+"""By whether the shell is a plain one: to that, `a+=b` and `a[0]=b` are names of programs."""
 
 
-def is_assignment(word: Word) -> bool:
-    """Whether it would assign where a command begins."""
-    return ASSIGNMENT.match(word.raw) is not None
+def assignment(word: Word, *, posix: bool) -> re.Match[str] | None:
+    """The variable and the subscript that it would set where a command begins."""
+    return _ASSIGNMENT[posix].match(word.raw)

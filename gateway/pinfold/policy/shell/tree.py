@@ -39,6 +39,8 @@ _COMPOUND: dict[str, tuple[Kind, frozenset[str]]] = {
 }
 _LISTS: dict[str, Kind] = {"&&": "and", "||": "or"}
 _DEEPEST = 250
+_LONGEST = 8192
+"""Without here-documents. For some texts the grammar takes a time that grows by their square."""
 
 
 @cache
@@ -59,6 +61,8 @@ def _parse(text: str) -> "Node":
 
 def statement(tokens: Tokens) -> Statement:
     """The tree of what was tokenized. Raises Refused."""
+    if len(tokens.text) > _LONGEST:
+        raise Refused(f"Commands of more than {_LONGEST} characters together are not read")
     root = _parse(tokens.text)
     if root.has_error or root.type != "program":
         raise Refused("It is not a command that the shell's grammar knows")

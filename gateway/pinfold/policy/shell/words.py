@@ -55,44 +55,74 @@ class Word:
 
 
 _NUMBERS = r"[0-9 \t+*/%-]*"
-_PLAIN = r"[A-Za-z0-9_./,:=@%+ -]*"
-_PATTERN = r"[A-Za-z0-9_./,:=@%+ *?-]*"
-_CHANGES = (
-    rf":[ \t]?{_NUMBERS}(?::{_NUMBERS})?",
-    rf":?[-+?]{_PLAIN}",
-    rf"(?:##?|%%?){_PATTERN}",
-    rf"/[/#%]?{_PATTERN}",
-    r"\^\^?|,,?",
-    r"@[QEULuAaKk]",
-)
+_PARAMETER = r"\$\{#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*])"
+_HEAD = re.compile(_PARAMETER + r"(?:\[(?:[0-9]+|[@*])\])?")
 # No `${!x}` (it evaluates subscripts), no `${x=y}` (it assigns), no `${x@P}` (it runs commands).
-_BRACED = re.compile(
-    r"\$\{#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*])(?:\[(?:[0-9]+|[@*])\])?"
-    rf"(?:{'|'.join(_CHANGES)})?\}}"
-)
-_VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
+# Nor `${x:}`, whose brace dash takes for something else.
+_ENDING = re.compile(rf"(?::(?!\}})[ \t]?{_NUMBERS}(?::{_NUMBERS})?|\^\^?|,,?|@[QEULuAaKk])?\}}")
+_OPERATOR = re.compile(r":?[-+?]|##?|%%?|/[/#%]?")
+_HARMLESS = r"[\w./,:=@%+?*!^~#\[\] \t-]"
+_OPERAND = re.compile(rf"{_HARMLESS}+|\\[\w./,:=@%+?*^~#\[\] -]|'{_HARMLESS}*'")
+_MOST_NESTED = 8
+# What a shell that knows less than bash takes for one word though a blank is in it.
+_POSIX = re.compile(rf"\$\(\(|{_PARAMETER}(?::?[-+?]|##?|%%?|\}})")
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]|\{[#?$!-]\})")
 _ARITHMETIC = re.compile(rf"\$(?:\(\({_NUMBERS}\)\)|\[{_NUMBERS}\])")
 _NUMERALS = ("$?", "$#", "$$")
 _ANSI = re.compile(r"\$'((?:[^'\\\r]|\\[nt\\'\"])*)'")
 _ANSI_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "\\'": "'", '\\"': '"'}
-_BRACE_LIST = re.compile(r"\{.*(?:,|\.\.).*\}", re.DOTALL)
 
 
-def expansion(text: str, at: int) -> int:
+def expansion(text: str, at: int, depth: int = 0) -> int:
     """The end of the expansion that begins with the `$` at `at`; `at` + 1 for a mere dollar.
 
     Raises Refused for one that runs something, assigns, or computes with anything but digits.
     """
-    for form in (_BRACED, _ARITHMETIC, _VARIABLE):
+    for form in (_ARITHMETIC, _VARIABLE):
         if found := form.match(text, at):
             return found.end()
+    if head := _HEAD.match(text, at):
+        return _rest_of_braced(text, at, head.end(), depth)
     following = text[at + 1 : at + 2]
     if text.startswith("\\\n", at + 1):
         raise refuse("$\\", "goes on in the next line")
     if following and following in "({[`'\"":
-        part = re.split(r"[\n;]", text[at:], maxsplit=1)[0]
-        raise refuse(part, _DOLLARS.get(following, "is not an expansion that is known here"))
+        raise _no_expansion(text, at)
     return at + 1
+
+
+def _rest_of_braced(text: str, start: int, at: int, depth: int) -> int:
+    """The end of `${x…}`; `at` is behind the parameter.
+
+    Between operator and brace only what leaves no doubt where it ends, whether its quotes mean
+    something to a shell or not: no brace and nothing that runs, and quotes in pairs.
+    """
+    if ending := _ENDING.match(text, at):
+        return ending.end()
+    operator = _OPERATOR.match(text, at)
+    if operator is None or depth >= _MOST_NESTED:
+        raise _no_expansion(text, start)
+    at, quoted = operator.end(), False
+    while quoted or text[at : at + 1] != "}":
+        if text[at : at + 1] == '"':
+            at, quoted = at + 1, not quoted
+            continue
+        piece = _OPERAND.match(text, at)
+        end = piece.end() if piece else _nested(text, at, depth)
+        if end <= at + 1 and piece is None:
+            raise _no_expansion(text, start)
+        at = end
+    return at + 1
+
+
+def _nested(text: str, at: int, depth: int) -> int:
+    """The end of an expansion inside of another; `at` where none begins."""
+    return expansion(text, at, depth + 1) if text[at : at + 1] == "$" else at
+
+
+def _no_expansion(text: str, at: int) -> Refused:
+    part = re.split(r"[\n;]", text[at : at + 2 * _LONGEST_PART], maxsplit=1)[0]
+    return refuse(part, _DOLLARS.get(text[at + 1 : at + 2], "is not an expansion known here"))
 
 
 _DOLLARS = {
@@ -100,6 +130,13 @@ _DOLLARS = {
     "[": "computes with more than digits",
     "{": "is an expansion that may run, assign or evaluate something",
 }
+
+
+def _has_brace_list(unquoted: str) -> bool:
+    """Whether a `{`, a `,` or `..`, and a `}` follow each other, whatever is between them."""
+    opened, closed = unquoted.find("{"), unquoted.rfind("}")
+    between = unquoted[opened:closed] if 0 <= opened < closed else ""
+    return "," in between or ".." in between
 
 
 def require_visible(char: str) -> None:
@@ -137,7 +174,7 @@ class WordReader:
             expands=self._expands,
             splits=self._splits,
             globs=any(char in unquoted for char in "*?["),
-            braces=_BRACE_LIST.search(unquoted) is not None,
+            braces=_has_brace_list(unquoted),
             tilde=unquoted.startswith("~"),
             returned=self._text[self.at : self.at + 1] == "\r",
         )
@@ -197,9 +234,8 @@ class WordReader:
         end = expansion(self._text, at)
         if end > at + 1:
             self._expands = True
-            self._splits |= (
-                self._text[at:end].startswith(("$@", "${@")) or "[@]" in (self._text[at:end])
-            )
+            piece = self._text[at:end]
+            self._splits |= any(part in piece for part in ("$@", "{@", "[@]", '"'))
         return end
 
     def _quoted(self, at: int, end: int) -> str:
@@ -215,6 +251,8 @@ class WordReader:
             return
         end = expansion(self._text, self.at)
         piece = self._text[self.at : end]
+        if self._posix and re.search(r"[ \t]", piece) and not _POSIX.match(piece):
+            raise refuse(piece, "would be several words to a plain sh")
         if len(piece) > 1:
             self._expands = True
             self._splits |= piece not in _NUMERALS and not _ARITHMETIC.match(piece)
