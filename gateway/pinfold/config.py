@@ -43,9 +43,9 @@ class Settings:
     path: str | None
 
     def opening(self, project: str) -> SessionOpenParams:
-        """The session to open. Raises RpcError (-32602) if the file is where an agent could
-        change it."""
-        real = None if self.path is None else os.path.realpath(self.path)
+        """The session to open. Raises RpcError (-32602) if the file that was named is where an
+        agent could change it. The user's own place is the user's, also with a project at home."""
+        real = None if self.path in (None, default_path()) else os.path.realpath(self.path)
         top = os.path.realpath(project).rstrip("/") + "/"
         if real is not None and real.startswith(top):
             raise invalid_params(

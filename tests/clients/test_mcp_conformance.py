@@ -18,7 +18,14 @@ from support import SERVE, clean_env
 pytestmark = pytest.mark.client
 
 SUITE = NODE / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
-SCENARIOS = ["server-initialize", "ping", "tools-list", "logging-set-level"]
+SCENARIOS = [
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "logging-set-level",
+    "resources-list",
+    "prompts-list",
+]
 _HEADER = "Mcp-Session-Id"
 
 

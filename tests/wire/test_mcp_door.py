@@ -615,6 +615,14 @@ def test_the_user_s_own_configuration_is_read(place: Place) -> None:
         assert door.result("tools/list")["tools"][0]["name"] == "read_file"
 
 
+def test_the_user_s_own_place_counts_with_a_project_at_home_too(place: Place) -> None:
+    env = place.env | {"XDG_CONFIG_HOME": str(place.base / "etc")}
+    write(place.base / "etc/pinfold/config.json", json.dumps({"profile": "dream"}))
+    with Door(env, [*SERVE, "--project", str(place.base)], lines=True) as door:
+        assert "dream" in door.shake()["instructions"]
+        assert not door.use("read_file", file_path=place.topic)["isError"]
+
+
 # The end
 
 
