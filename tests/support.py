@@ -237,6 +237,16 @@ def cases(name: str) -> list[dict[str, Any]]:
     return found
 
 
+def expanded(value: Any) -> Any:
+    """`{"$repeat": [text, n]}` stands for a long text."""
+    if isinstance(value, dict):
+        if set(value) == {"$repeat"}:
+            text, times = value["$repeat"]
+            return text * times
+        return {name: expanded(each) for name, each in value.items()}
+    return [expanded(each) for each in value] if isinstance(value, list) else value
+
+
 def snapshot(top: str | Path) -> dict[str, tuple[object, ...]]:
     """Every name below a directory with its kind, bytes, mode and inode."""
     found: dict[str, tuple[object, ...]] = {}

@@ -8,17 +8,7 @@ import pytest
 from pinfold.compaction import Evidence, compact
 from pinfold_protocol.compaction import CompactParams
 from pinfold_protocol.convert import structure, unstructure
-from support import cases
-
-
-def expanded(value: Any) -> Any:
-    """`{"$repeat": [text, n]}` stands for a long text."""
-    if isinstance(value, dict):
-        if set(value) == {"$repeat"}:
-            text, times = value["$repeat"]
-            return text * times
-        return {name: expanded(each) for name, each in value.items()}
-    return [expanded(each) for each in value] if isinstance(value, list) else value
+from support import cases, expanded
 
 
 def observed(case: dict[str, Any]) -> tuple[CompactParams, Evidence]:
