@@ -117,8 +117,11 @@ class Gateway:
             configured_roots(options.memory, self._surroundings("/"))
             self._defaults = options.memory
         if options.rules is not None:
+            from pinfold.policy.rules import Anchors, read_rules
+
+            known = {*TOOLS, *HOST_TOOLS}
+            read_rules(options.rules, "connection", Anchors("/", self._home), known)
             self._rules = options.rules
-            self._all_rules(None, "/")
         if recorder is not None:
             self._recorder = recorder
 

@@ -252,11 +252,22 @@ class Calls:
                 )
             if session.effective is not decided_under:
                 answers = _answers(session, request.answers)
-                again = decide(request.call, decided.facts, session.effective, answers)
+                again = self._again(request, decided, answers)
                 if refused := _refused(request, again):
                     return refused
             request.ticket.require_wanted()
             return Answer(decision, outcome=outcome, tag=tag)
+
+    def _again(self, request: Request, decided: Decided, answers: Answers) -> Decision:
+        """Decide about what was read under the scope now in force; which roots it includes is
+        looked up anew."""
+        session, effective = request.session, request.session.effective
+        trust = effective.scope.confine_reads or effective.scope.bypass_ask
+        with Look(
+            session.roots, effective.scope, self._volumes, trust=trust, cached=request.cached
+        ) as look:
+            facts = attrs.evolve(decided.facts, roots=look.names_only())
+        return decide(request.call, facts, effective, answers)
 
     def _change(self, request: Request) -> Answer:
         for _ in range(_TRIES):

@@ -3,7 +3,9 @@
 Never a file in the project: an agent could write it.
 """
 
+import errno
 import os
+import stat
 from typing import Any
 
 import attrs
@@ -45,9 +47,10 @@ class Settings:
     def opening(self, project: str) -> SessionOpenParams:
         """The session to open. Raises RpcError (-32602) if the file that was named is where an
         agent could change it. The user's own place is the user's, also with a project at home."""
-        real = None if self.path in (None, default_path()) else os.path.realpath(self.path)
-        top = os.path.realpath(project).rstrip("/") + "/"
-        if real is not None and real.startswith(top):
+        named = self.path if self.path not in (None, default_path()) else None
+        places = () if named is None else (os.path.abspath(named), os.path.realpath(named))
+        tops = tuple(f"{top.rstrip('/')}/" for top in (project, os.path.realpath(project)))
+        if any(place.startswith(tops) for place in places):
             raise invalid_params(
                 "--config", f"{self.path} is in the project: an agent could change it"
             )
@@ -90,11 +93,20 @@ def in_file(path: str, error: RpcError) -> RpcError:
     return invalid_params(f"{path}: {data.get('path')}", str(data.get("problem")))
 
 
+def _open_regular(path: str, flags: int) -> int:
+    """A FIFO must not keep anybody waiting."""
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is no regular file", path)
+    return handle
+
+
 def _read(path: str, *, required: bool) -> dict[str, Any] | None:
     import json
 
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_open_regular) as file:
             text = file.read(_MOST_BYTES)
     except FileNotFoundError:
         if required:

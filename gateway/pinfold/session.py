@@ -156,8 +156,9 @@ class Session:
         with self.gate.closed():
             self._overrides = merge(self._overrides, patch)
             if rules is not None:
-                self._rules = rules
-                self._answers = {}
+                with self._lock:
+                    self._rules = rules
+                    self._answers = {}
             self._effective = self._compute()
 
     def begin_turn(self, turn_id: str, profile: Profile | None, patch: ScopePatch | None) -> None:
@@ -182,12 +183,11 @@ class Session:
         """`allow-session` for what was allowed for the rest of the session."""
         return self._answers.get(key)
 
-    def allow(self, key: AskKey) -> None:
-        """Remember an `allow-session`."""
+    def allow(self, key: AskKey, rules: tuple[Rule, ...]) -> None:
+        """Remember an `allow-session`, if these are still the rules that asked."""
         with self._lock:
-            answers = dict(self._answers)
-            put(answers, key, "allow-session")
-            self._answers = answers
+            if self._rules is rules:
+                put(self._answers, key, "allow-session")
 
     def count(self, *, denied: bool) -> None:
         """Count a call that was answered."""

@@ -57,7 +57,10 @@ MATCHES: list[tuple[tuple[str, ...], str, bool]] = [
     (("a\\*b",), "/work/[p]/a*b", True),
     (("a\\*b",), "/work/[p]/axb", False),
     (("SECRET/**",), "/work/[p]/secret/a", False),
-    (("é/\ud800*",), "/work/[p]/é/\ud800x", True),
+    (("*.env",), "/work/[p]/a\nb/x.env", True),
+    (("secret/**",), "/work/[p]/secret/a\n", True),
+    (("a\nb/*",), "/work/[p]/a\nb/c", True),
+    (("-" * 9 + "*.pem",), "/work/[p]/" + "-" * 300, True),
 ]
 
 
@@ -92,6 +95,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"paths": ["a\\"]}, "rules[0].paths[0]"),
     ({"paths": ["[ab"]}, "rules[0].paths[0]"),
     ({"paths": ["a\0b"]}, "rules[0].paths[0]"),
+    ({"paths": ["\ud800x"]}, "rules[0].paths[0]"),
+    ({"paths": ["[z-a]"]}, "rules[0].paths"),
 ]
 
 
@@ -315,6 +320,46 @@ def test_a_pattern_through_a_link_means_the_place_too(place: Embedded, tmp_path:
     session = place.open("main", rules=[rule("deny", "link/**")])
     found = place.explain(session, "edit", file_path=str(tmp_path / "elsewhere/a.md"))
     assert found["decision"] == "deny"
+
+
+def test_an_exception_through_a_link_lifts_no_other_denial(place: Embedded, tmp_path: Path) -> None:
+    write(tmp_path / "project/secrets/k", "s")
+    (tmp_path / "project/docs").mkdir(parents=True)
+    (tmp_path / "project/docs/notes").symlink_to("../secrets")
+    session = place.open("main", rules=[rule("deny", "secrets/**", "docs/**", "!docs/notes/**")])
+    for path in ("secrets/k", "docs/notes/k"):
+        assert place.explain(session, "read_file", file_path=path)["decision"] == "deny"
+
+
+def test_a_place_whose_name_ends_in_a_blank(place: Embedded, tmp_path: Path) -> None:
+    write(tmp_path / "project/real /k", "s")
+    (tmp_path / "project/x").mkdir()
+    (tmp_path / "project/x/sub").symlink_to("../real ")
+    session = place.open("main", rules=[rule("deny", "x/sub")])
+    for path in ("real /k", "x/sub/k"):
+        assert place.explain(session, "read_file", file_path=path)["decision"] == "deny"
+
+
+def test_a_read_is_decided_again_with_the_roots_of_the_new_scope(
+    place: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn that takes a root away while a read of it is under way."""
+    from pinfold import calls
+    from pinfold_protocol.session import ScopePatch, TurnBeginParams
+
+    session = place.open("main", scope={"confineReads": True})
+    user = session.roots[1].path
+    path = write(f"{user}/a.md", "text")
+    check = calls.check  # type: ignore[attr-defined]
+
+    def narrowing(*arguments: Any, **more: Any) -> Any:
+        if not place.gateway.sessions.get(session.session_id).turns:
+            patch = ScopePatch(user_memory=False, given=("userMemory",))
+            place.gateway.begin_turn(TurnBeginParams(session.session_id, scope=patch))
+        return check(*arguments, **more)
+
+    monkeypatch.setattr(calls, "check", narrowing)
+    assert kind(place.call(session, "read_file", file_path=path)) == "denied"
 
 
 def test_c201_an_inbox_with_one_allowed_name(place: Embedded, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Memory in MCP's words: resources, their updates, prompts; over a real pipe, one message a line."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -223,3 +224,49 @@ def test_uris_there_and_back(path: str) -> None:
 def test_uris_that_are_none(uri: str) -> None:
     with pytest.raises(RpcError):
         from_uri(uri, "uri")
+
+
+def test_nothing_overtakes_a_turn_while_the_session_opens(base: Path) -> None:
+    """All of it is sent before the first answer is read."""
+    number = 2000
+    with Lines(base) as client:
+        version = {"protocolVersion": "2025-11-25", "capabilities": {}}
+        client.send({"id": "i", "method": "initialize", "params": version})
+        client.send({"id": "t", "method": "turn/begin", "params": {"profile": "dream"}})
+        for each in range(number):
+            arguments = {"file_path": f"{base}/base/memories/pinned/x{each}.md", "content": "x"}
+            params = {"name": "write_file", "arguments": arguments}
+            client.send({"id": each, "method": "tools/call", "params": params})
+        assert client.process.stdout is not None
+        answers = [json.loads(client.process.stdout.readline()) for _ in range(number + 2)]
+    written = [each for each in answers if each.get("result", {}).get("isError") is False]
+    assert written == []
+    assert os.listdir(base / "base/memories/pinned") == ["rules.md"]
+
+
+def test_a_session_that_was_closed_lists_nothing(client: Lines) -> None:
+    assert resources(client)
+    client.result("session/close")
+    assert client.ask("resources/list")["error"]["code"] == -32010
+    assert (
+        client.ask("tools/call", {"name": "read_file", "sessionId": 7})["error"]["code"] == -32602
+    )
+
+
+def test_a_configuration_in_the_client_s_root_is_refused(base: Path) -> None:
+    config = write(base / "project/pinfold.json", "{}")
+    env_flags = ["--config", config]
+    lines = Lines(base, *env_flags)
+    with lines as client:
+        client.initialize()
+        error = client.ask("tools/call", {"name": "read_file", "arguments": {"file_path": "a"}})[
+            "error"
+        ]
+        assert "in the project" in error["message"]
+
+
+def test_subscriptions_are_bounded_and_odd_uris_are_none(client: Lines, base: Path) -> None:
+    for each in range(1000):
+        client.result("resources/subscribe", {"uri": f"file://{base}/{each}"})
+    assert client.ask("resources/subscribe", {"uri": f"file://{base}/x"})["error"]["code"] == -32602
+    assert client.ask("resources/subscribe", {"uri": "file:///a%00b"})["error"]["code"] == -32602

@@ -409,3 +409,18 @@ def test_c208_a_denied_write_is_denied_the_same_each_time(project: Path) -> None
             answers.append(answered(raw, number))
         assert all(each == answers[0] for each in answers)
         assert raw.result("session/close", {"sessionId": session}) == {"calls": 5, "denials": 5}
+
+
+def test_an_answer_to_rules_that_were_replaced_meanwhile_settles_nothing(project: Path) -> None:
+    with asking() as raw:
+        session = opened(raw, project)
+        send(raw, 1, session, "a.py")
+        asked = question(raw)
+        raw.result("session/configure", {"sessionId": session, "rules": list(RULES)})
+        reply(raw, asked, result={"outcome": "allow-session"})
+        again = question(raw)
+        reply(raw, again, result={"outcome": "deny"})
+        assert kind(answered(raw, 1)) == "denied"
+        send(raw, 2, session, "a.py")
+        allow(raw, "deny")
+        assert kind(answered(raw, 2)) == "denied"

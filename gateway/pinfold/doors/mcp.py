@@ -7,12 +7,14 @@ leaves nothing behind. The fields of results that no model of ours knows are han
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from pinfold import __version__
 from pinfold.doors import elicitation
 from pinfold.doors import mcp_memory as memory
+from pinfold.doors.order import heed, resolve
 from pinfold.doors.questions import Questions, question_id
 from pinfold.doors.rpc import Request, Rpc
 from pinfold.flags import checked_prefix
@@ -78,7 +80,7 @@ class Rounds:
             raise InputRequired(asking, elicitation.form(session, params.name, asking))
         outcome = elicitation.outcome(response)
         if outcome == "allow-session":
-            session.allow(asking.key)
+            session.allow(asking.key, session.effective.rules)
         return outcome
 
 
@@ -93,7 +95,9 @@ class Mcp:
         self._version: str | None = None
         self._capabilities: Any = {}
         self._settings: Settings | None = None
-        self._opening: asyncio.Task[Session] | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._is_open = False
+        self._waiting: deque[tuple[Request, asyncio.Future[Any], Callable[[], Any]]] = deque()
         self._subscriptions = memory.Subscriptions()
         native.memory_changed = self._memory_changed_in_thread
 
@@ -195,7 +199,7 @@ class Mcp:
             self._loop.call_soon(self._open_early)
         elif method == "notifications/cancelled" and isinstance(params, dict):
             wanted = params.get("requestId")
-            if isinstance(wanted, int | str) and wanted in self._rpc.running:
+            if type(wanted) in (int, str) and wanted in self._rpc.running:
                 self._rpc.forget(self._rpc.running[wanted])
 
     def withdrawal(self, question_id: str) -> tuple[str, Any]:
@@ -232,24 +236,54 @@ class Mcp:
 
     def _open_early(self) -> None:
         """While the host looks around; what fails is told to whoever needs it."""
-        task = self._session()
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if self._opening is None:
+            self._begin_to_open()
 
-    def _session(self) -> "asyncio.Task[Session]":
-        failed = self._opening is not None and self._opening.done() and self._opening.exception()
-        if self._opening is None or failed:
-            self._opening = asyncio.ensure_future(self._open())
-        return self._opening
+    def _begin_to_open(self) -> None:
+        self._opening = asyncio.ensure_future(self._open())
+        self._opening.add_done_callback(self._opened)
 
-    async def _open(self) -> "Session":
+    async def _open(self) -> None:
         import attrs
 
-        settings = self.settings
-        project = await self._project(settings)
-        params = attrs.evolve(settings.opening(project), session_id=_SESSION)
-        gateway = self._native.gateway
-        await self._native.in_session_pool(lambda: gateway.open_session(params))
-        return gateway.sessions.get(_SESSION)
+        settings, gateway = self.settings, self._native.gateway
+        project = gateway.project_root(await self._project(settings))
+
+        def open_session() -> None:
+            if any(each.session_id == _SESSION for each in gateway.sessions.all()):
+                return  # the host has opened it by itself
+            params = attrs.evolve(settings.opening(project), session_id=_SESSION)
+            gateway.open_session(params)
+
+        await self._native.in_session_pool(open_session)
+
+    def _opened(self, task: "asyncio.Task[None]") -> None:
+        """Start what waited, in order and at once: nothing may overtake it."""
+        error = None if task.cancelled() else task.exception()
+        self._is_open = error is None
+        if error is not None:
+            self._opening = None  # the next one tries again
+        while self._waiting:
+            request, place, start = self._waiting.popleft()
+            if place.done() or self._rpc.running.get(request.id) is not request:
+                continue  # cancelled
+            try:
+                if error is not None:
+                    raise error
+                resolve(place, start())
+            except Exception as problem:  # noqa: BLE001 - handed on to whoever asked
+                place.set_exception(problem)
+
+    def _with_session(self, request: Request, start: Callable[[], Any]) -> Any:
+        """What needs the session: at once where it is open, else in its turn."""
+        if self._is_open:
+            return start()
+        place: asyncio.Future[Any] = self._loop.create_future()
+        place.add_done_callback(heed)
+        self._waiting.append((request, place, start))
+        if self._opening is None:
+            self._begin_to_open()
+        return place
 
     async def _project(self, settings: "Settings") -> str:
         """What the flags say, else the client's first root, else the working directory."""
@@ -272,19 +306,7 @@ class Mcp:
         found = listed.get("roots") if isinstance(listed, dict) else None
         first = found[0] if isinstance(found, list) and found else None
         uri = first.get("uri") if isinstance(first, dict) else None
-        return uri if isinstance(uri, str) and uri[:5].lower() == "file:" else None
-
-    def _with_session(self, work: Callable[["Session"], Any]) -> Any:
-        """What needs the session: at once where it is open."""
-        task = self._session()
-        if task.done():
-            return work(task.result())
-
-        async def later() -> Any:
-            result = work(await asyncio.shield(task))
-            return await result if isinstance(result, Awaitable) else result
-
-        return later()
+        return _path_of(uri) if isinstance(uri, str) else None
 
     def _ours(self, request: Request, params: dict[str, Any]) -> Any:
         """A method of our own. Without a session id it is about the connection's session."""
@@ -295,7 +317,7 @@ class Mcp:
         if not names or params.get("sessionId") is not None:
             return self._native.begin(request, params)
         return self._with_session(
-            lambda session: self._native.begin(request, {**params, "sessionId": _SESSION})
+            request, lambda: self._native.begin(request, {**params, "sessionId": _SESSION})
         )
 
     # Tools
@@ -330,10 +352,9 @@ class Mcp:
             request.session_id = session_id
             return self._native.call(request, typed, questions=self._questions(params, meta))
 
-        if isinstance(own, str):
-            result = start(own)
-        else:
-            result = self._with_session(lambda session: start(_SESSION))
+        if not isinstance(own, str | None):
+            raise invalid_params("sessionId", "must be a string")
+        result = self._with_session(request, lambda: start(_SESSION)) if own is None else start(own)
         if not isinstance(result, Awaitable):
             return _as_mcp(result)
         return self._called(request, result, meta.get("progressToken"))
@@ -377,10 +398,11 @@ class Mcp:
     def _list_resources(self, request: Request, params: dict[str, Any]) -> Any:
         """All of them on one page, under the limits of `memory/index`."""
 
-        def listed(session: "Session") -> Awaitable[Any]:
+        def listed() -> Any:
+            session = self._native.gateway.sessions.get(_SESSION)
             return self._native.on_pool(lambda: self._resources(session))
 
-        return self._with_session(listed)
+        return self._with_session(request, lambda: self._native.in_order(_SESSION, listed))
 
     def _resources(self, session: "Session") -> dict[str, Any]:
         documents = self._native.gateway.index(session).documents
@@ -394,7 +416,7 @@ class Mcp:
         request.session_id = _SESSION
         typed = ToolsCallParams(_SESSION, "read_memory", memory.reading(path))
 
-        def start(session: "Session") -> Any:
+        def start() -> Any:
             result = self._native.call(request, typed, questions=_NOBODY)
             if not isinstance(result, Awaitable):
                 return memory.as_contents(uri, result, stateless=stateless)
@@ -403,18 +425,17 @@ class Mcp:
         async def later(result: Awaitable[Any]) -> Any:
             return memory.as_contents(uri, await result, stateless=stateless)
 
-        return self._with_session(start)
+        return self._with_session(request, start)
 
     def _list_templates(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
         return {"resourceTemplates": []}
 
-    def _subscribe(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
-        self._subscriptions.add(*memory.uri_param(params))
-        return {}
+    def _subscribe(self, request: Request, params: dict[str, Any]) -> Any:
+        uri, path = memory.uri_param(params)
+        return self._native.on_pool(lambda: self._subscriptions.add(uri, path))
 
     def _unsubscribe(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
-        self._subscriptions.remove(memory.uri_param(params)[1])
-        return {}
+        return self._subscriptions.remove(memory.uri_param(params)[0])
 
     def _list_prompts(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
         return {"prompts": memory.prompts()}
@@ -459,6 +480,16 @@ def _capabilities(*, stateless: bool = False) -> dict[str, Any]:
         "prompts": {},
         "experimental": {"pinfold": ours()},
     }
+
+
+def _path_of(uri: str) -> str | None:
+    """A root that is no directory of this machine counts as none."""
+    from pinfold.paths.uri import from_uri
+
+    try:
+        return from_uri(uri, "roots")
+    except RpcError:
+        return None
 
 
 def _call_id(params: dict[str, Any], meta: dict[str, Any]) -> str | None:

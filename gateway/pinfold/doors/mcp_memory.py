@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _MARKDOWN = "text/markdown"
 _NOT_FOUND = -32002
+_MOST_SUBSCRIPTIONS = 1000
 _ALL_LINES = 2**31 - 1
 
 
@@ -73,23 +74,27 @@ def as_contents(uri: str, result: dict[str, Any], *, stateless: bool) -> dict[st
 
 
 class Subscriptions:
-    """Which documents a client wants to hear of: changes are told by the real path, and to the
-    client by the URI that it gave."""
+    """Which documents a client wants to hear of: changes are told by the real path that a document
+    had when it was asked for, and to the client by the URI that it gave."""
 
     def __init__(self) -> None:
-        self._by_path: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
 
-    def add(self, uri: str, path: str) -> None:
-        """Tell of changes of this document."""
-        self._by_path[os.path.realpath(path)] = uri
+    def add(self, uri: str, path: str) -> dict[str, Any]:
+        """Tell of changes of this document. May block. Raises RpcError (-32602) beyond a bound."""
+        if len(self._paths) >= _MOST_SUBSCRIPTIONS:
+            raise invalid_params("uri", f"there are {_MOST_SUBSCRIPTIONS} subscriptions already")
+        self._paths[uri] = os.path.realpath(path)
+        return {}
 
-    def remove(self, path: str) -> None:
+    def remove(self, uri: str) -> dict[str, Any]:
         """Not any more."""
-        self._by_path.pop(os.path.realpath(path), None)
+        self._paths.pop(uri, None)
+        return {}
 
     def uri(self, real: str) -> str | None:
         """The URI under which a document was asked for."""
-        return self._by_path.get(real)
+        return next((uri for uri, path in list(self._paths.items()) if path == real), None)
 
 
 # Prompts

@@ -237,7 +237,7 @@ class Native:
             session = self.gateway.sessions.get(params.session_id)
             return self.on_pool(lambda: RootsResult(self.gateway.roots(session)))
 
-        return self._in_order(params.session_id, start)
+        return self.in_order(params.session_id, start)
 
     def memory_index(self, request: Request, params: "MemoryIndexParams") -> Any:
         """`memory/index`."""
@@ -246,7 +246,7 @@ class Native:
             session = self.gateway.sessions.get(params.session_id)
             return self.on_pool(lambda: self.gateway.index(session, params.kinds, params.limit))
 
-        return self._in_order(params.session_id, start)
+        return self.in_order(params.session_id, start)
 
     def list_tools(self, request: Request, params: Any) -> Any:
         """`tools/list`."""
@@ -258,7 +258,7 @@ class Native:
                 self.gateway.sessions.get(params.session_id)
             return _plain(ToolsListResult(offered()))
 
-        return self._in_order(params.session_id, listed)
+        return self.in_order(params.session_id, listed)
 
     def explain(self, request: Request, params: Any) -> Any:
         """`policy/explain`."""
@@ -267,7 +267,7 @@ class Native:
             session = self.gateway.sessions.get(params.session_id)
             return self.on_pool(lambda: self.gateway.explain(params, session))
 
-        return self._in_order(params.session_id, start)
+        return self.in_order(params.session_id, start)
 
     def compact(self, request: Request, params: "CompactParams") -> Any:
         """`context/compact`."""
@@ -277,7 +277,7 @@ class Native:
             session = None if named is None else self.gateway.sessions.get(named)
             return self.on_pool(lambda: self.gateway.compact(params, session))
 
-        return self._in_order(params.session_id, start)
+        return self.in_order(params.session_id, start)
 
     def reset(self, request: Request, params: Any) -> Any:
         """`context/reset`."""
@@ -300,7 +300,7 @@ class Native:
         request.cancel = ticket.cancel
         if request.changing:
             return self._change(request, params, ticket, questions or self.questions)
-        return self._in_order(
+        return self.in_order(
             params.session_id,
             lambda: self._read(request, params, ticket, questions or self.questions),
         )
@@ -348,7 +348,8 @@ class Native:
                     answer = await call.questions.answer(call.session, call.params, asking)
                 finally:
                     call.request.asking = False
-                call.answers[asking.key] = answer
+                if answer is not None:
+                    call.answers[asking.key] = answer
             try:
                 return await self.on_pool(lambda: self._perform(call), call.work)
             except Asking as error:
@@ -369,7 +370,7 @@ class Native:
         path = self._changed_path(params)
         key = path.rpartition("/")[0]
         work: list[asyncio.Future[Any]] = []
-        found = self._in_order(
+        found = self.in_order(
             params.session_id, lambda: self.gateway.sessions.get(params.session_id)
         )
         turn = self._turns[key] = Turn(self._loop, self._turns.get(key))
@@ -435,7 +436,7 @@ class Native:
 
     # Order
 
-    def _in_order(self, session_id: str | None, start: Callable[[], Any]) -> Any:
+    def in_order(self, session_id: str | None, start: Callable[[], Any]) -> Any:
         """Start now, or when the session messages before it have taken effect: a future then."""
         lane = None if session_id is None else self._lanes.get(session_id)
         if lane is None:
@@ -472,7 +473,7 @@ class Native:
                 await before()
             return _plain(await self._loop.run_in_executor(self._session_pool, work))
 
-        future: asyncio.Future[Any] = self._in_order(session_id, start)
+        future: asyncio.Future[Any] = self.in_order(session_id, start)
         self._session_messages.add(future)
         future.add_done_callback(self._session_messages.discard)
         return future

@@ -43,9 +43,10 @@ class Questions:
 
     async def answer(
         self, session: "Session", params: "ToolsCallParams", asking: "Asking"
-    ) -> "Asked":
-        """Ask, or wait for the answer to the same question. Never raises but when cancelled."""
-        key = (session.session_id, *asking.key)
+    ) -> "Asked | None":
+        """Ask, or wait for the answer to the same question; None where the rules have been replaced
+        meanwhile, since the question was theirs. Never raises but when cancelled."""
+        key, rules = (session.session_id, *asking.key), session.effective.rules
         while (same := self._open.get(key)) is not None:
             outcome = await asyncio.shield(same)
             if outcome not in (None, "allow-once"):
@@ -58,8 +59,10 @@ class Questions:
         finally:
             del self._open[key]
             mine.set_result(outcome)
+        if session.effective.rules is not rules:
+            return None
         if outcome == "allow-session":
-            session.allow(asking.key)
+            session.allow(asking.key, rules)
         return outcome
 
     async def _within_time(

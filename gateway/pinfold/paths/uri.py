@@ -23,7 +23,7 @@ def from_uri(raw: str, member: str) -> str:
     except ValueError:
         raise invalid_params(member, problem) from None
     foreign = uri.netloc.lower() not in ("", "localhost") or uri.query or uri.fragment
-    if not is_uri(raw) or foreign or not path.startswith("/"):
+    if not is_uri(raw) or foreign or not path.startswith("/") or "\0" in path:
         raise invalid_params(member, problem)
     return path
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _STRENGTH: tuple[Verdict, ...] = ("deny", "ask", "allow")
 _SPECIAL = re.compile(r"([\\*?\[\]!#])")
 _WILD = re.compile(r"[\\*?\[]")
+_NEWLINE = "\ue001"
+"""Stands for a line break, which pathspec's wild cards do not match."""
+_LONGEST_NAME = 255
 _PROBE = "\ue000"
 """A name that no pattern names: what covers it covers whatever is in its directory."""
 
@@ -52,7 +55,9 @@ class Rule:
         """Whether a pattern of it matches an absolute path. `directory`: the path is where a tool
         looks for files, so what covers all that is in it covers it too."""
         assert self.paths is not None
-        inside = path.strip("/")
+        if any(len(name) > _LONGEST_NAME for name in path.split("/")):
+            return self.decision != "allow"  # no file system has it, and matching could take long
+        inside = path.strip("/").replace("\n", _NEWLINE)
         forms = (inside, f"{inside}/", f"{inside}/{_PROBE}") if directory else (inside,)
         return any(self.paths.match_file(form) for form in forms)
 
@@ -107,7 +112,7 @@ def _read_paths(patterns: Sequence[str], anchors: Anchors, at: str) -> "GitIgnor
         lines += _anchored(pattern, anchors)
     try:
         spec = GitIgnoreSpec.from_lines(lines)
-    except ValueError as error:
+    except (ValueError, re.error) as error:
         raise invalid_params(at, f"holds a pattern that is none: {short(str(error))}") from None
     if any(pattern.include is None for pattern in spec.patterns):
         raise invalid_params(at, "holds a pattern that can never match")
@@ -123,12 +128,21 @@ def _problem(pattern: str) -> str | None:
         (pattern.startswith("#"), "is a comment in gitignore; write \\# for a name with #"),
         (not body.strip("/"), "names no file; /** means all"),
         ("\0" in body, "has a NUL character, and no path has one"),
+        (not _is_encodable(body), "has a lone surrogate, and no path has one"),
         (".." in names, "has .. in it, and what it is compared with never has; write it absolute"),
         (bool({"", "."} & set(names)), "has an empty name or . in it, so it could never match"),
         (_ends_in_backslash(body), "ends in a backslash that escapes nothing"),
         (_is_open(body), "has a [ that is never closed"),
     )
     return next((problem for holds, problem in tests if holds), None)
+
+
+def _is_encodable(body: str) -> bool:
+    try:
+        body.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _ends_in_backslash(body: str) -> bool:
@@ -151,7 +165,12 @@ def _anchored(pattern: str, anchors: Anchors) -> list[str]:
     else:
         deep = "/" not in body.rstrip("/")
         base, rest = anchors.project, f"/**/{body}" if deep else f"/{body}"
-    return [negation + line for line in _spellings(base, rest, anchors.resolve)]
+    if negation:  # what an exception names may not be moved by a link to where a denial is
+        real = _escaped(anchors.resolve(base or "/").rstrip("/"))
+        spelt = dict.fromkeys((_escaped(base.rstrip("/")) + rest, real + rest))
+    else:
+        spelt = dict.fromkeys(_spellings(base, rest, anchors.resolve))
+    return [negation + line.replace("\n", _NEWLINE) for line in spelt]
 
 
 def _spellings(base: str, rest: str, resolve: Callable[[str], str]) -> list[str]:
@@ -167,7 +186,8 @@ def _spellings(base: str, rest: str, resolve: Callable[[str], str]) -> list[str]
 
 
 def _escaped(path: str) -> str:
-    return _SPECIAL.sub(r"\\\1", path)
+    """A blank in a class of its own: at the end it would be cut off."""
+    return _SPECIAL.sub(r"\\\1", path).replace(" ", "[ ]")
 
 
 def strongest(rules: Sequence[Rule], matches: Callable[[Rule], bool]) -> Rule | None:
