@@ -112,16 +112,17 @@ class Gateway:
                 value = getattr(options.limits, field.name)
                 if value is not None and value < 1:
                     raise invalid_params(f"limits.{wire_name(Limits, field)}", "must be at least 1")
-            self.limits = options.limits
         if options.memory is not None:
             configured_roots(options.memory, self._surroundings("/"))
-            self._defaults = options.memory
         if options.rules is not None:
             from pinfold.policy.rules import Anchors, read_rules
 
             known = {*TOOLS, *HOST_TOOLS}
             read_rules(options.rules, "connection", Anchors("/", self._home), known)
-            self._rules = options.rules
+        # All of it is right: only now is any of it taken.
+        self.limits = options.limits or self.limits
+        self._defaults = options.memory or self._defaults
+        self._rules = self._rules if options.rules is None else options.rules
         if recorder is not None:
             self._recorder = recorder
 

@@ -263,10 +263,14 @@ class Calls:
         looked up anew."""
         session, effective = request.session, request.session.effective
         trust = effective.scope.confine_reads or effective.scope.bypass_ask
-        with Look(
+        look = Look(
             session.roots, effective.scope, self._volumes, trust=trust, cached=request.cached
-        ) as look:
-            facts = attrs.evolve(decided.facts, roots=look.names_only())
+        )
+        try:
+            with look:
+                facts = attrs.evolve(decided.facts, roots=look.names_only())
+        except OSError as error:
+            reraise(error, str(error.filename or request.path))
         return decide(request.call, facts, effective, answers)
 
     def _change(self, request: Request) -> Answer:

@@ -276,3 +276,16 @@ def test_serve_imports_neither_pygls_nor_lsprotocol(tmp_path: Path) -> None:
     assert {"pinfold.app", "pinfold.doors.rpc"} <= imported
     heavy = ("pygls", "lsprotocol", "rich", "pathspec", "tree_sitter", "hypothesis")
     assert not [name for name in imported if name.split(".")[0] in heavy]
+
+
+def test_refused_options_change_nothing() -> None:
+    """The first try has a right limit beside a wrong rule; the second one says nothing."""
+    wrong = {"limits": {"readLines": 1}, "rules": [{"decision": "deny", "tools": ["edti"]}]}
+    with Raw() as raw:
+        options = {"pinfold": wrong}
+        assert "error" in raw.ask("initialize", {"initializationOptions": options})
+        raw.initialize()
+        session = raw.open("/")["sessionId"]
+        path = str(Path(__file__))
+        result = raw.call(session, "read_file", file_path=path)
+        assert result["_meta"]["pinfold/details"]["endLine"] > 1

@@ -411,6 +411,19 @@ def test_c208_a_denied_write_is_denied_the_same_each_time(project: Path) -> None
         assert raw.result("session/close", {"sessionId": session}) == {"calls": 5, "denials": 5}
 
 
+def test_nor_does_it_settle_what_waited_for_the_same_answer(project: Path) -> None:
+    with asking() as raw:
+        session = opened(raw, project)
+        for number in (1, 2):
+            send(raw, number, session, "a.py", "read_file")
+        asked = question(raw)
+        raw.result("session/configure", {"sessionId": session, "rules": list(RULES)})
+        reply(raw, asked, result={"outcome": "allow-session"})
+        allow(raw, "deny")
+        answers = [raw.receive() for _ in range(2)]
+        assert [kind(each["result"]) for each in answers] == ["denied", "denied"]
+
+
 def test_an_answer_to_rules_that_were_replaced_meanwhile_settles_nothing(project: Path) -> None:
     with asking() as raw:
         session = opened(raw, project)

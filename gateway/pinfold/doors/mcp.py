@@ -314,7 +314,7 @@ class Mcp:
 
         fields = {field.name for field in METHODS[request.method].params.__attrs_attrs__}
         names = "session_id" in fields and request.method != "session/open"
-        if not names or params.get("sessionId") is not None:
+        if not names or params.get("sessionId") not in (None, _SESSION):
             return self._native.begin(request, params)
         return self._with_session(
             request, lambda: self._native.begin(request, {**params, "sessionId": _SESSION})
@@ -354,7 +354,11 @@ class Mcp:
 
         if not isinstance(own, str | None):
             raise invalid_params("sessionId", "must be a string")
-        result = self._with_session(request, lambda: start(_SESSION)) if own is None else start(own)
+        result = (
+            self._with_session(request, lambda: start(_SESSION))
+            if own in (None, _SESSION)
+            else start(own)
+        )
         if not isinstance(result, Awaitable):
             return _as_mcp(result)
         return self._called(request, result, meta.get("progressToken"))

@@ -67,7 +67,16 @@ class _Call:
         self.session = session
         self.questions = questions
         self.work = work
-        self.answers: dict[AskKey, Asked] = {}
+        self._answers: dict[AskKey, tuple[Asked, Any]] = {}
+
+    def note(self, key: "AskKey", answer: "Asked", rules: Any) -> None:
+        """An answer to what these rules asked."""
+        self._answers[key] = answer, rules
+
+    def answered(self, key: "AskKey") -> "Asked | None":
+        """What was answered, while the rules that asked are in force."""
+        answer, rules = self._answers.get(key, (None, None))
+        return answer if self.session.effective.rules is rules else None
 
 
 class Native:
@@ -330,7 +339,7 @@ class Native:
         from pinfold.policy.facts import no_approver
 
         possible = call.questions is not None and call.questions.possible
-        answers = call.answers.get if possible else no_approver
+        answers = call.answered if possible else no_approver
         return self.gateway.call(
             call.params, call.ticket, session=call.session, cached=cached, answers=answers
         )
@@ -343,13 +352,14 @@ class Native:
         for _ in range(_MOST_QUESTIONS):
             if asking is not None:
                 call.request.asking = True
+                rules = call.session.effective.rules
                 try:
                     assert call.questions is not None
                     answer = await call.questions.answer(call.session, call.params, asking)
                 finally:
                     call.request.asking = False
                 if answer is not None:
-                    call.answers[asking.key] = answer
+                    call.note(asking.key, answer, rules)
             try:
                 return await self.on_pool(lambda: self._perform(call), call.work)
             except Asking as error:

@@ -49,6 +49,8 @@ class Questions:
         key, rules = (session.session_id, *asking.key), session.effective.rules
         while (same := self._open.get(key)) is not None:
             outcome = await asyncio.shield(same)
+            if session.effective.rules is not rules:
+                return None
             if outcome not in (None, "allow-once"):
                 return outcome
         mine: asyncio.Future[Asked | None] = asyncio.get_running_loop().create_future()
