@@ -420,8 +420,14 @@ def test_nor_does_it_settle_what_waited_for_the_same_answer(project: Path) -> No
         raw.result("session/configure", {"sessionId": session, "rules": list(RULES)})
         reply(raw, asked, result={"outcome": "allow-session"})
         allow(raw, "deny")
-        answers = [raw.receive() for _ in range(2)]
-        assert [kind(each["result"]) for each in answers] == ["denied", "denied"]
+        answers: list[str | None] = []
+        while len(answers) < 2:  # the second asks by itself, if it comes after the first's no
+            message = raw.receive()
+            if "method" in message:
+                reply(raw, message, result={"outcome": "deny"})
+            else:
+                answers.append(kind(message["result"]))
+        assert answers == ["denied", "denied"]
 
 
 def test_an_answer_to_rules_that_were_replaced_meanwhile_settles_nothing(project: Path) -> None:
