@@ -19,11 +19,11 @@ from pinfold.backends.publish import Seam
 from pinfold.memory.retention import tag_for
 from pinfold.memory.roots import Look
 from pinfold.paths.errors import ChangedUnderfoot, WouldBlock, reraise
-from pinfold.paths.near import near_names
+from pinfold.paths.near import near_names, spelling_of
 from pinfold.paths.opened import Opened, check
 from pinfold.paths.volume import Volumes
 from pinfold.paths.walk import glance, walk
-from pinfold.policy.decide import ask_key, decide
+from pinfold.policy.decide import ask_key, decide, guard
 from pinfold.policy.facts import Answers, AskKey, Call, Facts, RootFacts, no_approver, unasked
 from pinfold.policy.pinned import find_pinned
 from pinfold.session import Session
@@ -203,12 +203,21 @@ class Calls:
             try:
                 opened = held.enter_context(walk(path) if changing else glance(path, cached=cached))
                 look = held.enter_context(
-                    Look(session.roots, scope, self._volumes, trust=trust, cached=cached)
+                    Look(
+                        session.roots,
+                        scope,
+                        self._volumes,
+                        trust=trust,
+                        above=changing and call.tree,
+                        cached=cached,
+                    )
                 )
                 facts = Facts(opened.as_target(), look.whole() if changing else look.names_only())
                 if changing:
                     facts = look.add_links_and_aliases(facts, opened)
                     facts = attrs.evolve(facts, record=self._record())
+                if call.foreign and guard(scope) is not None:
+                    facts = attrs.evolve(facts, spelling=spelling_of(opened))
             except OSError as error:  # what cannot be looked at is not changed
                 reraise(error, str(error.filename or path))
             decision = decide(call, facts, effective, _answers(session, answers))

@@ -92,16 +92,48 @@ class AuditOptions:
     keep: int = 3
 
 
+PathUse = Literal["read", "write", "create", "delete", "move-from", "move-to"]
+ServedTool = Literal["read_file", "write_file", "edit"]
+
+
+@attrs.frozen
+class ToolMapping:
+    """What is known of one tool of an upstream.
+
+    `paths`: its arguments that are a path, or a list of them, and what the tool does there.
+    `arguments`: what else it takes. `serves`: the tool of ours that it stands for (`read_file` is
+    `read_memory` too), and `words` our arguments in its words: `file_path` → `path`; with
+    `edits`, also `edits.old_string` and `edits.new_string`.
+    """
+
+    paths: dict[str, PathUse] = attrs.Factory(dict)
+    arguments: list[str] = attrs.Factory(list)
+    serves: ServedTool | None = None
+    words: dict[str, str] = attrs.Factory(dict)
+
+
+@attrs.frozen
+class UpstreamOptions:
+    """A file server that speaks MCP on stdio. `env` is laid over the gateway's own environment,
+    `cwd` is absolute or begins with `~/`; `tools` says what is not known of its tools anyway."""
+
+    command: str
+    args: list[str] = attrs.Factory(list)
+    env: dict[str, str] | None = None
+    cwd: str | None = None
+    tools: dict[str, ToolMapping] | None = None
+
+
 @attrs.frozen
 class ConnectionOptions:
-    """`initializationOptions.pinfold`. `upstreams` is not supported yet. Without
-    `audit` nothing is recorded."""
+    """`initializationOptions.pinfold`. Without `audit` nothing is recorded. `upstreams`: by the
+    name that `session/open` gives as `backend`."""
 
     memory: MemoryOptions | None = None
     limits: Limits | None = None
     rules: list[RuleSpec] | None = None
     audit: AuditOptions | None = None
-    upstreams: Any = attrs.field(default=None, metadata={"unsupported": True})
+    upstreams: dict[str, UpstreamOptions] | None = None
 
 
 @attrs.frozen
@@ -123,14 +155,15 @@ class Root:
 
 @attrs.frozen
 class SessionOpenParams:
-    """`session/open`. `project_root` is an absolute path or a `file:` URI."""
+    """`session/open`. `project_root` is an absolute path or a `file:` URI; `backend` is `local`
+    (the default) or a configured upstream's name."""
 
     profile: Profile
     project_root: str
     session_id: str | None = None
     scope: ScopePatch | None = None
     memory: MemoryOptions | None = None
-    backend: Literal["local"] | None = None
+    backend: str | None = None
     rules: list[RuleSpec] | None = None
 
 

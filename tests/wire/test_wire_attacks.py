@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pinfold.doors.codec import parse
-from pinfold.doors.oversized import id_of_oversized
+from pinfold_protocol.oversized import id_of_oversized
 from pinfold_protocol.framing import EDGE, Oversized
 from support import DEADLINE, SERVE, Held, Raw, clean_env, framed, peak_kib, read, request, write
 

@@ -48,3 +48,8 @@ def in_record(real: str | None, record: str | None) -> bool:
         return False
     name = re.sub(r"\.[0-9]+$", "", inside[0].rstrip(". "))
     return names.same(inside[0], base) or names.same(name, base)
+
+
+def takes_record(real: str | None, record: str | None) -> bool:
+    """Whether the gateway's record is below a path."""
+    return real is not None and record is not None and names.below(record, real) is not None

@@ -1,0 +1,42 @@
+"""JSON to and from an upstream, by the standard library: numbers stay as they came, whatever their
+size, and what is sent is ASCII, so that a lone surrogate is no trouble."""
+
+import json
+from typing import Any
+
+
+def parse(line: bytes) -> Any:
+    """The value of a line. Raises ValueError if it is none, or nested too deeply."""
+    try:
+        return json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def line_of(message: dict[str, Any]) -> bytes:
+    """A message as a line, written anew from the values: what was given twice in it is there once.
+
+    Raises ValueError if it is nested too deeply.
+    """
+    try:
+        text = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return text.encode("ascii") + b"\n"
+
+
+def without_ours(value: Any) -> Any:
+    """Take every `pinfold/` key out of every `_meta` in a value, in place: those are the gateway's
+    own. Returns the value."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            meta = each.get("_meta")
+            if isinstance(meta, dict):
+                for name in [name for name in meta if name.startswith("pinfold/")]:
+                    del meta[name]
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
+    return value
