@@ -27,9 +27,18 @@ _PROFILES = ("main", "extraction", "dream", "remember")
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The console script. Exit status: see the commands; 2 for a command that cannot be done."""
-    if (sys.argv[1:] if arguments is None else arguments)[:1] == ["serve"]:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    upstream: list[str] = []
+    if given[:1] == ["serve"]:
         _end_on_signals()
-    options = _parser().parse_args(arguments)
+        if "--" in given:  # what follows is another program's
+            end = given.index("--")
+            given, upstream = given[:end], given[end + 1 :]
+    parser = _parser()
+    options = parser.parse_args(given)
+    options.upstream_command = upstream
+    if upstream and options.upstream is None:
+        parser.error("a command after -- goes with --upstream NAME")
     command: Callable[[argparse.Namespace], int] = options.command
     sys.exit(command(options) if command is _serve else _run(command, options))
 
@@ -134,6 +143,21 @@ def _serve_options(parser: "argparse.ArgumentParser") -> None:
     about.add_argument("--tool-prefix", metavar="TEXT", help="goes before the names of our tools")
     about.add_argument("--layout", choices=("qwen", "claude"), help="where memory roots are")
     about.add_argument("--scope", action="append", default=[], metavar="MEMBER=VALUE")
+    about.add_argument(
+        "--upstream",
+        type=_upstream_name,
+        metavar="NAME",
+        help="be in front of a file server: NAME -- COMMAND ARGUMENT...; without a command, the "
+        "one that the configuration calls so",
+    )
+
+
+def _upstream_name(text: str) -> str:
+    import argparse
+
+    if text in ("", "local", "editor") or not text.isprintable():
+        raise argparse.ArgumentTypeError("this name is taken, or is none")
+    return text
 
 
 def _session_options(parser: "argparse.ArgumentParser", profile: str) -> None:
@@ -217,6 +241,8 @@ def _flags(options: "argparse.Namespace") -> "Flags":
         layout=options.layout,
         tool_prefix=options.tool_prefix,
         scope=dict(map(_override, options.scope)),
+        upstream=options.upstream,
+        command=options.upstream_command,
     )
 
 

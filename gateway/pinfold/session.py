@@ -95,7 +95,9 @@ class _Turn:
 
 
 class Session:
-    """One open session. Thread-safe: calls run on several threads."""
+    """One open session. Thread-safe: calls run on several threads. `upstream`: the name of the file
+    server that does its work; None where the gateway does. Another process may write into a hard
+    link, so in front of one they are always looked for."""
 
     def __init__(
         self,
@@ -105,8 +107,10 @@ class Session:
         roots: tuple[RootPath, ...],
         overrides: dict[str, object],
         rules: tuple[Rule, ...] = (),
+        upstream: str | None = None,
     ) -> None:
         self.session_id = session_id
+        self.upstream = upstream
         self.profile: Profile = profile
         self.project_root = project_root
         self.roots = roots
@@ -147,6 +151,8 @@ class Session:
 
     def _compute(self) -> Effective:
         own = attrs.evolve(PROFILES[self.profile], **self._overrides)  # type: ignore[arg-type]
+        if self.upstream is not None:
+            own = attrs.evolve(own, hard_links="deny")
         scope, turns = narrowed(own, {name: turn.members for name, turn in self._turns.items()})
         return Effective(scope, frozenset(self._overrides), turns, self._rules)
 

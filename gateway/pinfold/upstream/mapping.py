@@ -213,6 +213,8 @@ class Catalog:
                 continue
             if argument not in words:
                 raise self._untranslatable(name, argument)
+            if argument == "old_string" and value == "":
+                raise _nothing_to_replace()
             theirs[words[argument]] = (
                 self._edits(name, value, words) if argument == "edits" else value
             )
@@ -221,6 +223,8 @@ class Catalog:
     def _edits(self, name: str, edits: Any, words: Mapping[str, str]) -> list[dict[str, Any]]:
         translated = []
         for edit in edits:
+            if edit.get("old_string") == "":
+                raise _nothing_to_replace()
             if edit.get("replace_all") and "edits.replace_all" not in words:
                 raise self._untranslatable(name, "replace_all")
             translated.append(
@@ -237,6 +241,11 @@ class Catalog:
         takes = ", ".join(self.words(name))
         message = f"{argument}: {problem}; {name} takes {takes} here"
         return ToolError("invalid-arguments", message, path=argument)
+
+
+def _nothing_to_replace() -> ToolError:
+    message = "old_string: is empty; to create a file here, use write_file"
+    return ToolError("invalid-arguments", message, path="old_string")
 
 
 def _given(edit: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -41,6 +41,8 @@ _MOST_QUEUED = 256
 """Answers and notifications of ours that wait for an upstream which does not read."""
 
 Params = dict[str, Any]
+Answer = Callable[[Any], None]
+Fail = Callable[[RpcError], None]
 
 
 class GaveUp(Exception):
@@ -52,16 +54,21 @@ class Events:
     """What an upstream says by itself, on its reader's thread: nothing here may block.
 
     `capabilities`: what to tell it that we can do. `ask` gets a request of it (method, params) and
-    two functions for the answer; it raises RpcError where nobody could answer.
+    two functions for the answer; it returns one that takes the question back, and raises RpcError
+    where nobody could answer.
     """
 
     on_tools: Callable[[], None] = lambda: None
     on_log: Callable[[Params], None] = lambda params: None
     on_trouble: Callable[[str], None] = lambda message: None
     capabilities: Callable[[], Params] = dict
-    ask: Callable[[str, Params, Callable[[Any], None], Callable[[RpcError], None]], None] = (
-        lambda method, params, answer, fail: fail(RpcError(METHOD_NOT_FOUND, "Nobody to ask"))
+    ask: "Callable[[str, Params, Answer, Fail], Callable[[], None]]" = lambda method, *_: _nobody(
+        method
     )
+
+
+def _nobody(method: str) -> Callable[[], None]:
+    raise RpcError(METHOD_NOT_FOUND, f"Method not found: {short(method)}")
 
 
 class Waiting:
@@ -147,9 +154,9 @@ class _Life:
         self.queue: deque[tuple[Waiting | None, bytes]] = deque()
         self.changed = threading.Condition()
         self.over = False
+        self.ended = False
         self.garbage = 0
-        self.questions = 0
-        self.asked: set[Any] = set()
+        self.asked: dict[int | str, Callable[[], None]] = {}
 
 
 class Peer:
@@ -349,6 +356,9 @@ class Peer:
             message = f"{self.name} has ended before it answered; {what}."
             each.settle(error=ToolError("backend", message))
         life.child.end(seconds)
+        with life.changed:
+            life.ended = True
+            life.changed.notify_all()
 
     # Messages to it
 
@@ -395,18 +405,25 @@ class Peer:
                 life.changed.notify_all()
 
     def _write(self, life: _Life) -> None:
+        while (line := self._next_line(life)) is not None:
+            try:
+                life.child.write(line)
+            except OSError:  # the reader sees the end too, and tells everybody
+                break
+        with life.changed:
+            life.changed.wait_for(lambda: life.ended)
+        life.child.written()
+
+    def _next_line(self, life: _Life) -> bytes | None:
+        """What is still wanted; None at the end."""
         while True:
             with life.changed:
                 life.changed.wait_for(lambda: life.queue or life.over)
                 if life.over:
-                    return
+                    return None
                 waiting, line = life.queue.popleft()
-            if waiting is not None and not waiting.sending():
-                continue
-            try:
-                life.child.write(line)
-            except OSError:  # the reader sees the end too, and tells everybody
-                return
+            if waiting is None or waiting.sending():
+                return line
 
     # Messages from it
 
@@ -488,34 +505,42 @@ class Peer:
             self._events.on_log(without_ours(params))
         elif method == "notifications/tools/list_changed":
             self._refresh(life)
+        elif method == "notifications/cancelled":
+            self._withdrawn(life, params.get("requestId"))
 
     def _asked(self, life: _Life, number: Any, method: str, params: Params) -> None:
+        """A request of its: answered once, whoever answers first."""
         if type(number) not in (int, str):
             return
-        over = threading.Lock()
 
-        def answer(result: Any) -> None:
-            if over.acquire(blocking=False):
-                life.questions -= method != "ping"
-                self._post(life, {"id": number, "result": result})
+        def reply(message: Params) -> None:
+            if life.asked.pop(number, None) is not None:
+                self._post(life, {"id": number, **message})
 
         def fail(error: RpcError) -> None:
-            if over.acquire(blocking=False):
-                life.questions -= method != "ping"
-                error_of = {"code": error.code, "message": error.message}
-                self._post(life, {"id": number, "error": error_of})
+            reply({"error": {"code": error.code, "message": error.message}})
 
         if method == "ping":
-            answer({})
-            return
-        life.questions += 1
-        if life.questions > _MOST_QUESTIONS:
-            fail(RpcError(INTERNAL_ERROR, "too many questions at once"))
-            return
-        try:
-            self._events.ask(method, without_ours(params), answer, fail)
-        except RpcError as error:
-            fail(error)
+            self._post(life, {"id": number, "result": {}})
+        elif number in life.asked or len(life.asked) >= _MOST_QUESTIONS:
+            error = {"code": INTERNAL_ERROR, "message": "too many questions at once"}
+            self._post(life, {"id": number, "error": error})
+        else:
+            life.asked[number] = lambda: None
+            try:
+                withdraw = self._events.ask(
+                    method, without_ours(params), lambda result: reply({"result": result}), fail
+                )
+            except RpcError as error:
+                fail(error)
+            else:
+                if number in life.asked:
+                    life.asked[number] = withdraw
+
+    def _withdrawn(self, life: _Life, number: Any) -> None:
+        withdraw = life.asked.pop(number, None) if type(number) in (int, str) else None
+        if withdraw is not None:
+            withdraw()
 
     def _refresh(self, life: _Life) -> None:
         """List its tools again, on a thread of its own, and once for however many times it says
@@ -534,6 +559,8 @@ class Peer:
                 self._tell("it said that its tools changed, and does not list them")
             finally:
                 self._refreshing.release()
+            if self._stale and not life.over:  # said while this was ending
+                self._refresh(life)
 
         threading.Thread(target=work, name=f"{self.name}-tools", daemon=True).start()
 

@@ -55,20 +55,26 @@ class Child:
         return self._process.pid
 
     def read(self) -> bytes:
-        """What it says next; empty at the end. Blocks."""
+        """What it says next; empty at the end, and then the stream is closed. Blocks. For one
+        thread: a descriptor is closed by whoever uses it, or its number could be another file's."""
         try:
-            return os.read(self._stdout.fileno(), _CHUNK)
-        except (OSError, ValueError):  # closed by `end`
-            return b""
+            data = os.read(self._stdout.fileno(), _CHUNK)
+        except OSError:
+            data = b""
+        if not data:
+            self._stdout.close()
+        return data
 
     def write(self, data: bytes) -> None:
-        """Hand all of it over. Blocks while it does not read; raises OSError when it is gone."""
+        """Hand all of it over. Blocks while it does not read; raises OSError when it is gone. For
+        one thread, which calls `written` when it is done."""
         view = memoryview(data)
-        try:
-            while view:
-                view = view[os.write(self._stdin.fileno(), view) :]
-        except ValueError as error:  # closed by `end`
-            raise BrokenPipeError from error
+        while view:
+            view = view[os.write(self._stdin.fileno(), view) :]
+
+    def written(self) -> None:
+        """Nothing will be written any more."""
+        self._stdin.close()
 
     @property
     def last_words(self) -> str:
@@ -77,31 +83,24 @@ class Child:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def _drain(self) -> None:
-        while True:
-            try:
-                data = os.read(self._stderr.fileno(), _CHUNK)
-            except (OSError, ValueError):
-                return
-            if not data:
-                return
-            self._tail = (self._tail + data)[-_TAIL:]
+        with self._stderr:
+            while data := os.read(self._stderr.fileno(), _CHUNK):
+                self._tail = (self._tail + data)[-_TAIL:]
 
     def end(self, seconds: float) -> int | None:
-        """Close its input, wait so long, then kill the group. Its exit status, if it had one by
-        then; afterwards nothing of the group runs."""
-        try:
-            self._stdin.close()
-        except OSError:
-            pass
+        """End its input, wait so long, then kill the group. Its exit status, if it had one by
+        then; afterwards nothing of the group runs. Once, and before `written`."""
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, self._stdin.fileno(), inheritable=False)
+        os.close(nothing)
         try:
             status = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             status = None
         self._end_group()
+        self._process.kill()  # where it has left the group
         self._process.wait()
         self._draining.join(1.0)
-        for stream in (self._stdout, self._stderr):
-            stream.close()
         return status
 
     def _end_group(self) -> None:
