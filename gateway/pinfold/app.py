@@ -173,7 +173,7 @@ class Gateway:
         ticket: Ticket,
         answers: Answers,
         on_progress: Callable[[dict[str, Any]], None] | None,
-    ) -> dict[str, Any]:
+    ) -> ToolResult:
         from pinfold.relay import Relay, Relayed, as_result
 
         traces: list[Trace] = []
@@ -385,17 +385,19 @@ class Gateway:
         cached: bool = False,
         answers: Answers = no_approver,
         on_progress: Callable[[dict[str, Any]], None] | None = None,
-    ) -> ToolResult | dict[str, Any]:
+        local: bool = False,
+    ) -> ToolResult:
         """`tools/call`: look, decide, do, tag. `session`: the one that the params named when
-        they arrived, where its id may name another one by now. An upstream's result is plain JSON,
-        since its members stay as they came; `on_progress` gets what it tells meanwhile.
+        they arrived, where its id may name another one by now. `on_progress` gets what an
+        upstream tells meanwhile. `local`: by the gateway itself, whatever the session is in front
+        of.
 
         Raises RpcError for an unknown session or tool, Cancelled, and with `cached` WouldBlock
         where an answer would have to wait for anything: then nothing has happened yet. The same
         with Asking, where a base rule asks and `answers` has none for this call.
         """
         session = session or self.sessions.get(params.session_id)
-        if session.upstream is not None:
+        if session.upstream is not None and not local:
             if cached:
                 raise WouldBlock
             mine = ticket or Ticket()

@@ -241,8 +241,7 @@ def _flags(options: "argparse.Namespace") -> "Flags":
         layout=options.layout,
         tool_prefix=options.tool_prefix,
         scope=dict(map(_override, options.scope)),
-        upstream=options.upstream,
-        command=options.upstream_command,
+        upstream=() if options.upstream is None else (options.upstream, *options.upstream_command),
     )
 
 

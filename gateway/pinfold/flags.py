@@ -14,7 +14,7 @@ _MOST_PREFIX = 32
 
 class Flags:
     """None where it says nothing. Paths as given; `scope` in the names of the wire. `upstream` is
-    a name, `command` what starts it: empty where the user's file says that."""
+    a name and the command that starts it: none where the user's file says that."""
 
     def __init__(
         self,
@@ -24,11 +24,10 @@ class Flags:
         layout: str | None = None,
         tool_prefix: str | None = None,
         scope: dict[str, Any] | None = None,
-        upstream: str | None = None,
-        command: Sequence[str] = (),
+        upstream: Sequence[str] = (),
     ) -> None:
-        self.upstream = upstream
-        self.command = command
+        self.upstream = upstream[0] if upstream else None
+        self._command = upstream[1:]
         self.profile = profile
         self.project = project
         self.config = config
@@ -39,15 +38,15 @@ class Flags:
     @property
     def upstreams(self) -> dict[str, Any]:
         """The one that it names with its command, as in `initializationOptions.pinfold`."""
-        if self.upstream is None or not self.command:
+        if self.upstream is None or not self._command:
             return {}
-        return {self.upstream: {"command": self.command[0], "args": list(self.command[1:])}}
+        return {self.upstream: {"command": self._command[0], "args": list(self._command[1:])}}
 
     @property
     def suffice(self) -> bool:
         """Whether there is nothing else to read: no file, no overrides."""
         configured = self.config is not None or os.path.lexists(default_path())
-        unsaid = self.upstream is not None and not self.command
+        unsaid = self.upstream is not None and not self._command
         return not (configured or self.scope or self.layout or unsaid)
 
 

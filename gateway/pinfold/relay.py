@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
@@ -35,8 +35,10 @@ from pinfold_protocol.tools import (
     DECISION_KEY,
     DETAILS_KEY,
     Annotations,
+    AnyContent,
     TextContent,
     Tool,
+    ToolResult,
     UpstreamDetails,
 )
 
@@ -328,30 +330,33 @@ def _shown(result: Params) -> bytes | None:
         return None
 
 
-def as_result(relayed: Relayed, errand: Errand | None) -> Params:
+def as_result(relayed: Relayed, errand: Errand | None) -> ToolResult:
     """The result as a host gets it: the upstream's own members as they came, ours in `_meta`.
     `errand`: None where the call never became one."""
-    result, details = relayed.result, {}
+    result = relayed.result or {}
+    details: dict[str, Any] = {}
     if errand is not None and not relayed.denied:
         name = errand.peer.name
         details = unstructure(UpstreamDetails(name, errand.plan.tool, relayed.path))
-    if result is None:
-        assert relayed.error is not None
-        error = relayed.error
-        result = {"content": [unstructure(TextContent(error.message))], "isError": True}
+    content: list[AnyContent] = result.get("content") or []
+    failed = result.get("isError") is True
+    if relayed.error is not None:
+        error, failed, content = relayed.error, True, [TextContent(relayed.error.message)]
         details |= {"error": {"kind": error.kind, "message": error.message, **error.data}}
-    elif result.get("isError") is True:
+    elif failed:
         said = next((item["text"] for item in result["content"] if _is_text(item)), "")
         details |= {"error": {"kind": "backend", "message": short(said)}}
-    else:
-        result = {**result, "isError": False}
     theirs = result.get("_meta")
     meta = dict(theirs) if isinstance(theirs, dict) else {}
     meta[DETAILS_KEY] = details
     meta[DECISION_KEY] = None if relayed.decision is None else unstructure(relayed.decision)
     if relayed.tag is not None:
         meta[RETENTION_KEY] = unstructure(relayed.tag)
-    return {**result, "_meta": meta}
+    more = {name: value for name, value in result.items() if name not in _MEMBERS}
+    return ToolResult(content, failed, meta, more)
+
+
+_MEMBERS = ("content", "isError", "_meta")
 
 
 def _is_text(item: Params) -> bool:

@@ -58,6 +58,7 @@ class Upstreams:
         self._options = options
         self._peers: dict[str, Peer] = {}
         self._lock = threading.Lock()
+        self._level: str | None = None
         self.client = client or Client()
 
     def with_more(self, options: Mapping[str, UpstreamOptions]) -> "Upstreams":
@@ -68,11 +69,11 @@ class Upstreams:
         for name, each in options.items():
             if problem := _problem(name, each):
                 raise invalid_params(f"upstreams.{problem[0]}", problem[1])
-            if name in self._peers:
+            if name in self._peers and each != self._options.get(name):
                 raise invalid_params(f"upstreams.{name}", "runs already")
         more = Upstreams(self._env, self._home, {**self._options, **options}, self.client)
         more._peers = self._peers
-        more._lock = self._lock
+        more._lock, more._level = self._lock, self._level
         return more
 
     @property
@@ -101,11 +102,19 @@ class Upstreams:
                 events = self._events(name, owner)
                 env = {**self._env, "HOME": self._home}
                 peer = Peer(name, options, env, events, lambda: owner.limits.max_message_bytes)
+                if self._level is not None:
+                    peer.set_level(self._level)
                 self._peers[name] = peer
         try:
             peer.start()
         except ToolError as error:
             raise invalid_params("backend", error.message) from None
+
+    def set_level(self, level: str) -> None:
+        """From which level on upstreams are to log, those that run and those to come."""
+        self._level = level
+        for peer in self.running():
+            peer.set_level(level)
 
     def _events(self, name: str, owner: Owner) -> Events:
         def ask(method: str, params: Params, answer: Answer, fail: Fail) -> Callable[[], None]:

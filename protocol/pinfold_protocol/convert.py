@@ -245,14 +245,22 @@ def _any_content(value: Any, _: Any) -> AnyContent:
 def _structure_result(cls: type[Any]) -> Callable[[Any, Any], ToolResult]:
     """Leniently: further members of a result are an upstream's."""
     build = _structure_class(cls)
-    known = {wire_name(cls, field) for field in attrs.fields(cls)}
+    known = {wire_name(cls, f) for f in attrs.fields(cls) if f.metadata.get("wire", True)}
 
     def structure(value: Any, _: Any) -> ToolResult:
-        if isinstance(value, dict):
-            value = {name: each for name, each in value.items() if name in known}
-        return build(value, cls)  # type: ignore[no-any-return]
+        if not isinstance(value, dict):
+            raise _Problem("must be an object")
+        ours = {name: each for name, each in value.items() if name in known}
+        more = {name: each for name, each in value.items() if name not in known}
+        result: ToolResult = build(ours, cls)
+        return attrs.evolve(result, more=more) if more else result
 
     return structure
+
+
+def _unstructure_result(cls: type[Any]) -> Callable[[ToolResult], dict[str, Any]]:
+    dump = _unstructure_class(cls)
+    return lambda result: {**result.more, **dump(result)} if result.more else dump(result)
 
 
 def _is_content(cls: Any) -> bool:
@@ -308,6 +316,7 @@ converter.register_structure_hook_factory(attrs.has, _structure_class)
 converter.register_structure_hook_factory(lambda cls: cls is ScopePatch, _structure_patch)
 converter.register_structure_hook_factory(lambda cls: cls is ToolResult, _structure_result)
 converter.register_unstructure_hook_factory(attrs.has, _unstructure_class)
+converter.register_unstructure_hook_factory(lambda cls: cls is ToolResult, _unstructure_result)
 converter.register_unstructure_hook_func(
     _is_content,
     lambda item: item if type(item) is dict else converter.get_unstructure_hook(type(item))(item),

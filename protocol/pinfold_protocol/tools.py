@@ -221,13 +221,13 @@ AnyContent = TextContent | ImageContent | dict[str, Any]
 
 @attrs.frozen
 class ToolResult:
-    """The answer to `tools/call`; MCP's shape. `meta` is `_meta` on the wire. What an upstream
-    adds to it beyond these members is not looked at."""
+    """The answer to `tools/call`; MCP's shape. `meta` is `_meta` on the wire. `more`: what an
+    upstream adds beyond these members (`structuredContent` and others), as it came."""
 
     content: list[AnyContent]
     is_error: bool
     meta: dict[str, Any] = attrs.field(metadata={"wire_name": "_meta"})
-    structured_content: Any = attrs.field(default=None, metadata={"omit_null": True, "raw": True})
+    more: dict[str, Any] = attrs.field(factory=dict, metadata={"wire": False})
 
     @property
     def text(self) -> str:

@@ -109,6 +109,7 @@ class _Call:
         progress: "Progress | None" = None,
     ) -> None:
         self.progress = progress
+        self.local = session.upstream is None
         self.request = request
         self.params = params
         self.ticket = ticket
@@ -398,15 +399,17 @@ class Native:
         params: "ToolsCallParams",
         questions: "Questions | Rounds | None" = None,
         progress: Progress | None = None,
+        local: bool = False,
     ) -> Any:
         """`tools/call`: in place if that cannot block, else on the pool. `questions`: how this
-        call is asked about, where that is not the connection's way; `progress` likewise."""
+        call is asked about, where that is not the connection's way; `progress` likewise. `local`:
+        a read that is the gateway's own, whatever the session is in front of."""
         from pinfold.calls import Ticket
         from pinfold.tools.registry import TOOLS
 
         ticket = Ticket()
         request.cancel = ticket.cancel
-        if self.is_upstream(params.session_id):
+        if not local and self.is_upstream(params.session_id):
             return self.in_order(
                 params.session_id,
                 lambda: self._relay(request, params, ticket, questions or self.questions, progress),
@@ -470,6 +473,7 @@ class Native:
 
         session = self.gateway.sessions.get(params.session_id)
         call = _Call(request, params, ticket, session, questions)
+        call.local = True
         if not self._wire.congested:
             try:
                 return _plain(self._perform(call, cached=True))
@@ -491,11 +495,12 @@ class Native:
             cached=cached,
             answers=answers,
             on_progress=call.progress,
+            local=call.local,
         )
 
     async def _work(self, call: "_Call") -> Any:
         """A call on the pool that is for it."""
-        if call.session.upstream is None:
+        if call.local:
             return await self.on_pool(lambda: self._perform(call), call.work)
         return await self._on_upstream_pool(lambda: self._perform(call), call.work)
 
@@ -813,7 +818,7 @@ async def _and_then(result: Awaitable[Any], end: Callable[[], None]) -> Any:
 def _plain(value: Any) -> Any:
     from pinfold_protocol.convert import unstructure
 
-    return value if type(value) is dict else unstructure(value)
+    return unstructure(value)
 
 
 def ours() -> dict[str, Any]:
