@@ -1,5 +1,5 @@
 """JSON to and from an upstream, by the standard library: numbers stay as they came, whatever their
-size, and what is sent is ASCII, so that a lone surrogate is no trouble."""
+size."""
 
 import json
 from typing import Any
@@ -18,11 +18,14 @@ def line_of(message: dict[str, Any]) -> bytes:
 
     Raises ValueError if it is nested too deeply.
     """
+    whole = {"jsonrpc": "2.0", **message}
     try:
-        text = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":"))
+        text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:  # a lone surrogate
+        return json.dumps(whole, separators=(",", ":")).encode() + b"\n"
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    return text.encode("ascii") + b"\n"
 
 
 def without_ours(value: Any) -> Any:

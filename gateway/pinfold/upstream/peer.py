@@ -377,8 +377,6 @@ class Peer:
             line = line_of({"id": number, "method": method, "params": params})
         except ValueError as error:
             raise ToolError("invalid-arguments", f"The arguments are {error}.") from None
-        if len(line) > self._limit():
-            raise ToolError("too-large", f"The arguments are over {self._limit()} bytes of JSON.")
         waiting.withdraw = lambda: self._post(
             life, {"method": "notifications/cancelled", "params": {"requestId": number}}
         )
