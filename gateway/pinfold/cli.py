@@ -305,13 +305,21 @@ def _index(options: "argparse.Namespace") -> int:
 def _doctor(options: "argparse.Namespace") -> int:
     if sys.platform == "win32":
         return _failed("Windows is not supported")
+    from pinfold.config import load
     from pinfold.doctor import Case, as_json, examine, is_wrong
+    from pinfold.flags import Flags
     from pinfold_protocol.errors import RpcError
 
     try:
         rules = _rules(options)
         layout = options.layout or "qwen"
-        case = Case(lambda given: _open(options, given), os.environ, layout, rules)
+        case = Case(
+            lambda given: _open(options, given),
+            os.environ,
+            layout,
+            rules,
+            settings=lambda: load(Flags()),
+        )
         findings = examine(case)
     except RpcError as error:
         return _failed(error.message)

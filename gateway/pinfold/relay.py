@@ -356,7 +356,9 @@ def as_result(relayed: Relayed, errand: Errand | None) -> ToolResult:
     return ToolResult(content, failed, meta, more)
 
 
-_MEMBERS = ("content", "isError", "_meta")
+_MEMBERS = ("content", "isError", "_meta", "resultType", "inputRequests")
+"""Said by the gateway: the last two are how a newer revision of MCP asks the client something,
+and an upstream that answers in an older one has no business to."""
 
 
 def _is_text(item: Params) -> bool:

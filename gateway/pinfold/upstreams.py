@@ -1,5 +1,6 @@
 """The upstreams of a connection: which there are, which run, and what a call to one means."""
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -132,10 +133,14 @@ class Upstreams:
             ask=ask,
         )
 
+    def named(self, name: str) -> Peer:
+        """One that was started."""
+        return self._peers[name]
+
     def peer(self, session: Session) -> Peer:
         """The one that a session is in front of."""
         assert session.upstream is not None
-        return self._peers[session.upstream]
+        return self.named(session.upstream)
 
     def running(self) -> list[Peer]:
         """Those that were started."""
@@ -203,8 +208,8 @@ def _problem(name: str, options: UpstreamOptions) -> tuple[str, str] | None:
     texts = {"command": [options.command], "args": options.args, "cwd": [options.cwd or ""]}
     texts["env"] = [*(options.env or {}), *(options.env or {}).values()]
     for member, values in texts.items():
-        if any("\0" in value for value in values):
-            return f"{name}.{member}", "holds a NUL"
+        if not all(_is_sendable(value) for value in values):
+            return f"{name}.{member}", "holds what no command line can: a NUL, a lone surrogate"
     if not options.command:
         return f"{name}.command", "is empty"
     if any("=" in each or not each for each in options.env or {}):
@@ -213,3 +218,10 @@ def _problem(name: str, options: UpstreamOptions) -> tuple[str, str] | None:
         return f"{name}.cwd", "must be absolute, or begin with ~/"
     found = problem_of(options)
     return None if found is None else (f"{name}.{found[0]}", found[1])
+
+
+def _is_sendable(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
