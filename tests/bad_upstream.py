@@ -125,6 +125,19 @@ def behave(how: str, number: Any, params: dict[str, Any]) -> None:
         send({"id": number, "result": ["nothing"]})
     elif how == "error":
         send({"id": number, "error": {"code": -32602, "message": "no such argument"}})
+    elif how == "ask-and-withdraw":
+        send({"id": "q", "method": "elicitation/create", "params": {"message": "Who?"}})
+        _asked["withdrawn"] = number
+    elif how == "withdraw":
+        send({"method": "notifications/cancelled", "params": {"requestId": "q"}})
+        text(_asked.pop("withdrawn"), "withdrawn")
+        text(number, "done")
+    elif how == "strange-ids":
+        strange: Any
+        for strange in (True, 1.0, str(number), None, [number], {}, 10**30, -1):
+            send({"id": strange, "result": {"content": [{"type": "text", "text": "wrong"}]}})
+        raw(b"[]\n5\nnull\n{}\n\xff\xfe\n" + b"[" * 100_000 + b"\n\n\r\n")
+        text(number, "right")
     elif how.startswith("ask "):
         _asked["question"] = number
         send({"id": "q", "method": how[4:], "params": {"message": "Who?", "requestedSchema": {}}})
@@ -158,14 +171,16 @@ def call(number: Any, params: dict[str, Any]) -> None:
 def answer(message: dict[str, Any]) -> None:
     method, number = message.get("method"), message.get("id")
     if method == "initialize":
-        if "silent" in HABITS:
+        if "dumb" in HABITS:
+            send({"id": number, "result": []})
             return
         info = {"name": "bad", "version": "0"}
         can = {"tools": {"listChanged": True}, "logging": {}}
         result = {"protocolVersion": "2024-11-05", "capabilities": can, "serverInfo": info}
         send({"id": number, "result": result})
     elif method == "tools/list":
-        send({"id": number, "result": {"tools": TOOLS}})
+        more = {"nextCursor": "again"} if "endless" in HABITS else {}
+        send({"id": number, "result": {"tools": [*TOOLS, {"name": 5}, None], **more}})
     elif method == "tools/call":
         call(number, message["params"])
     elif method == "notifications/cancelled" and "late" in _asked:

@@ -1,9 +1,12 @@
 """In front of an upstream that misbehaves, as a process: over our own door and over MCP's."""
 
+import array
+import fcntl
 import json
 import os
 import select
 import signal
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,6 +112,17 @@ def until(condition: Any, seconds: float = DEADLINE) -> None:
     while not condition():
         assert time.monotonic() < deadline
         select.select([], [], [], 0.01)
+
+
+def unread(process: int) -> int:
+    """How many bytes wait in its standard input."""
+    found = array.array("i", [0])
+    descriptor = os.open(f"/proc/{process}/fd/0", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        fcntl.ioctl(descriptor, termios.FIONREAD, found)
+    finally:
+        os.close(descriptor)
+    return found[0]
 
 
 def told(raw: Raw, method: str) -> list[Any]:
@@ -267,6 +281,65 @@ def test_one_that_never_answers_holds_up_nobody_else(place: Place) -> None:
         )
 
 
+def test_what_was_not_sent_yet_is_cancelled_and_never_done(place: Place) -> None:
+    """It does not read: one message is stuck on its way, what comes after has not left."""
+    with place.native() as raw:
+        (process,) = started(place.log)
+        os.kill(process, signal.SIGSTOP)
+        try:
+            other = f"{place.memory}/sub/other.md"
+            os.mkdir(f"{place.memory}/sub")
+            begin(raw, 1, "write_it", path=place.topic, content="x" * (1 << 20))
+            until(lambda: unread(process) > 1 << 15)
+            begin(raw, 2, "write_it", path=other, content="never")
+            begin(raw, 3, "read_it", path=place.topic)
+            assert raw.result("session/list", {})["sessions"]
+            for number in (2, 3):
+                cancel(raw, number)
+            codes = {}
+            for _ in range(2):
+                answer = raw.receive()
+                codes[answer["id"]] = answer["error"]["code"]
+            assert codes == {2: -32800, 3: -32800}
+            cancel(raw, 1)
+            assert kind(raw.receive()["result"]) == "backend"
+        finally:
+            os.kill(process, signal.SIGCONT)
+        assert not call(raw, "read_it", path=place.topic)["isError"]
+        assert not os.path.exists(other)
+
+
+def test_a_turn_waits_for_a_change_that_was_decided_before_it(place: Place) -> None:
+    with place.native() as raw:
+        local = raw.open(place.project)["sessionId"]
+        begin(raw, 1, "write_it", path=place.topic, content="!late")
+        until(lambda: said(place.log, "tools/call"))
+        raw.send(request(2, "turn/begin", {"sessionId": "s", "profile": "dream"}))
+        for number in range(10, 20):  # others go on meanwhile
+            arguments = {"file_path": f"{place.project}/{number}", "content": "x"}
+            params = {"sessionId": local, "name": "write_file", "arguments": arguments}
+            raw.send(request(number, "tools/call", params))
+            assert raw.receive()["id"] == number
+        cancel(raw, 1)
+        assert {raw.receive()["id"], raw.receive()["id"]} == {1, 2}
+
+
+def test_a_call_may_come_before_its_session_is_open(place: Place) -> None:
+    up = upstream(place.log)
+    with Raw(place.env).initialize({"upstreams": {"up": up}}) as raw:
+        params = {
+            "profile": "main",
+            "projectRoot": str(place.project),
+            "sessionId": "s",
+            "backend": "up",
+        }
+        raw.send(request(1, "session/open", params))
+        begin(raw, 2, "write_it", path=place.topic, content="early")
+        begin(raw, 3, "write_it", path=place.topic, content="later")
+        assert [raw.receive()["id"] for _ in range(3)] == [1, 2, 3]
+        assert read(place.topic) == b"later"
+
+
 def test_changes_to_one_path_keep_their_order(place: Place) -> None:
     with place.native() as raw:
         for number in range(40):
@@ -382,7 +455,40 @@ def test_its_questions(place: Place) -> None:
         assert hello["params"]["capabilities"] == {"elicitation": {}}
 
 
+def test_a_question_that_it_takes_back(place: Place) -> None:
+    with place.mcp(elicitation={}) as raw:
+        begin(raw, 9, "odd", how="!ask-and-withdraw")
+        question = raw.receive()
+        assert question["method"] == "elicitation/create"
+        begin(raw, 10, "odd", how="!withdraw")
+        assert {raw.receive()["id"], raw.receive()["id"]} == {9, 10}
+        until(lambda: raw.result("ping", {}) == {} and told(raw, "notifications/cancelled"))
+        assert told(raw, "notifications/cancelled") == [{"requestId": question["id"]}]
+        raw.send({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}})
+        assert not call(raw, "odd", how="after")["isError"]
+        assert not said(place.log, "")  # nobody answers what nobody asks any more
+
+
+def test_answers_to_nobody_s_question(raw: Raw) -> None:
+    assert call(raw, "odd", how="!strange-ids")["content"][0]["text"] == "right"
+
+
 # Its process
+
+
+def test_one_that_answers_initialize_with_something_else(place: Place) -> None:
+    with Raw(place.env).initialize({"upstreams": {"up": upstream(place.log, "dumb")}}) as raw:
+        params = {"profile": "main", "projectRoot": str(place.project), "backend": "up"}
+        error = raw.ask("session/open", params)["error"]
+        assert "something else" in error["data"]["problem"]
+        until(lambda: not any(map(runs, started(place.log))))
+
+
+def test_one_that_never_stops_listing_its_tools(place: Place) -> None:
+    with place.native("endless") as raw:
+        assert len(said(place.log, "tools/list")) == 100
+        names = [tool["name"] for tool in raw.result("tools/list", {"sessionId": "s"})["tools"]]
+        assert len(names) == len(set(names)) and "odd" in names
 
 
 @pytest.mark.parametrize("end", ["shutdown", "input", "term", "kill"])
