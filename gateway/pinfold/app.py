@@ -218,7 +218,7 @@ class Gateway:
         """The paths, as they are written, that a call to an upstream may change; None for one that
         only reads, or will be refused."""
         try:
-            errand = self.upstreams.errand(session, params.name, params.arguments)
+            errand = self.upstreams.errand(session, params.name, params.arguments, partly=True)
         except (ToolError, RpcError):
             return None
         if not errand.plan.changes:

@@ -158,7 +158,7 @@ class Upstreams:
         self, session: Session, name: str, arguments: dict[str, Any], *, partly: bool = False
     ) -> Errand:
         """A call in the upstream's words, with its paths made absolute. `partly`: only the paths
-        need be there, as `policy/explain` allows.
+        need be there, and nothing else is looked at.
 
         Raises RpcError (-32602) for a tool that there is not, in a session without a scope, and
         ToolError for arguments that are wrong.

@@ -227,7 +227,7 @@ class ToolResult:
     content: list[AnyContent]
     is_error: bool
     meta: dict[str, Any] = attrs.field(metadata={"wire_name": "_meta"})
-    more: dict[str, Any] = attrs.field(factory=dict, metadata={"wire": False})
+    more: dict[str, Any] = attrs.field(factory=dict, metadata={"wire": False, "open": True})
 
     @property
     def text(self) -> str:

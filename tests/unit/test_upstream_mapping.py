@@ -8,9 +8,10 @@ from fronts import TOOLS
 from pinfold.relay import as_tool, listed
 from pinfold.upstream.mapping import FILESYSTEM, Catalog, problem_of
 from pinfold.upstream.messages import line_of, parse, without_ours
-from pinfold_protocol.convert import structure
-from pinfold_protocol.errors import ToolError
+from pinfold_protocol.convert import structure, unstructure
+from pinfold_protocol.errors import RpcError, ToolError
 from pinfold_protocol.session import ToolMapping, UpstreamOptions
+from pinfold_protocol.tools import ToolResult
 
 SCHEMA = {"type": "object"}
 
@@ -244,6 +245,29 @@ def test_a_tool_in_our_shape() -> None:
         True,
     )
     assert as_tool({"name": "x", "inputSchema": SCHEMA, "title": 5}).title is None
+
+
+def test_a_result_goes_through_our_types_as_it_is() -> None:
+    result = {
+        "content": [
+            {"type": "text", "text": "a"},
+            {"type": "text", "text": "b", "annotations": {"priority": 1}},
+            {"type": "image", "data": "", "mimeType": "image/png"},
+            {"type": "resource_link", "uri": "file:///x", "name": "x"},
+            {"type": "unheard-of"},
+        ],
+        "isError": False,
+        "_meta": {"a": 1},
+        "structuredContent": {"x": [1, {"y": None}]},
+        "later": 5,
+    }
+    found = structure(result, ToolResult)
+    assert unstructure(found) == result and found.text == "a"
+    assert found.more == {"structuredContent": {"x": [1, {"y": None}]}, "later": 5}
+    broken: dict[str, Any]
+    for broken in ({"content": [5]}, {"content": [{}]}, {"content": [{"type": 5}]}, {"isError": 5}):
+        with pytest.raises(RpcError):
+            structure({**result, **broken}, ToolResult)
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,14 @@ def test_one_that_dies_in_a_call_fails_that_call_and_starts_again(raw: Raw, plac
     assert len(started(place.log)) == 2
 
 
+def test_one_that_stops_listening_is_ended_and_starts_again(raw: Raw, place: Place) -> None:
+    assert not call(raw, "odd", how="!deaf")["isError"]
+    assert kind(call(raw, "odd", how="first")) == "backend"
+    assert not call(raw, "odd", how="second")["isError"]
+    deaf, hearing = started(place.log)
+    assert not runs(deaf) and runs(hearing)
+
+
 def test_all_that_is_under_way_fails_with_it(place: Place) -> None:
     with place.native() as raw:
         for number in (1, 2, 3):

@@ -340,6 +340,15 @@ class Peer:
         self._failures += 1
         self._not_before = time.monotonic() + delay
 
+    def _lost(self, life: _Life) -> None:
+        """Its input or its output has ended, and nobody wanted that."""
+        steady = time.monotonic() - self._started > _STEADY_SECONDS
+        if self._life is life and not life.over:
+            self._failures = 0 if steady else self._failures
+            self._failed()
+            self._tell("it has ended; it is started again when it is needed")
+        self._over(life, 0.0)
+
     def _over(self, life: _Life, seconds: float) -> None:
         """It has ended, or is to end. What waits for it fails; it is never sent again."""
         with life.changed:
@@ -406,7 +415,8 @@ class Peer:
         while (line := self._next_line(life)) is not None:
             try:
                 life.child.write(line)
-            except OSError:  # the reader sees the end too, and tells everybody
+            except OSError:  # it has gone, or it will hear no more
+                self._lost(life)
                 break
         with life.changed:
             life.changed.wait_for(lambda: life.ended)
@@ -434,12 +444,7 @@ class Peer:
                     self._line(life, event.data)
                 else:
                     self._oversized(life, event)
-        steady = time.monotonic() - self._started > _STEADY_SECONDS
-        if self._life is life and not life.over:
-            self._failures = 0 if steady else self._failures
-            self._failed()
-            self._tell("it has ended; it is started again when it is needed")
-        self._over(life, 0.0)
+        self._lost(life)
 
     def _line(self, life: _Life, line: bytes) -> None:
         try:
