@@ -64,7 +64,8 @@ def is_ours(command: object, host: str) -> bool:
 def installed(text: str, host: str, command: str) -> str:
     """The settings with the entry for a host, and no older one. Raises Unusable."""
     wanted = entries(HOSTS[host], command)
-    if _groups_of(text, host) == [{event: group} for event, group in wanted.items()]:
+    there = _groups_of(text, host)
+    if len(there) == len(wanted) and all({event: wanted[event]} in there for event in wanted):
         return text
     text = uninstalled(text, host) if text.strip() else "{}\n"
     expected = _data(text)
@@ -268,7 +269,7 @@ class _Document:
         if not children:
             end = node.end_byte - 1
             return self._spliced((node.start_byte + 1, new + self._newline + outer), until=end)
-        splices = [(children[-1].end_byte, new)]
+        splices = [(self._end(children[-1]), new)]
         if values:
             splices.insert(0, (values[-1].end_byte, ","))
         return self._spliced(*splices)
@@ -280,6 +281,11 @@ class _Document:
             parts += [self.raw[last:at], new.encode()]
             last = at
         return b"".join([*parts, self.raw[last if until is None else until :]]).decode()
+
+    def _end(self, node: "Node") -> int:
+        """A comment to the end of its line takes the carriage return along."""
+        end = node.end_byte
+        return end - 1 if node.type == "comment" and self.raw[end - 1 : end] == b"\r" else end
 
     def _indentation(self, node: "Node") -> str:
         """Of the line on which a node starts."""
@@ -303,7 +309,7 @@ class _Document:
         values = [each for each in siblings if each.type != "comment"]
         if len(siblings) == 1:  # nothing is left but the brackets
             return self._cut((parent.start_byte + 1, parent.end_byte - 1))
-        before = siblings[index - 1].end_byte if index else parent.start_byte + 1
+        before = self._end(siblings[index - 1]) if index else parent.start_byte + 1
         if node == values[-1]:
             comma = self.raw.index(b",", values[-2].end_byte) if len(values) > 1 else before
             own = [(comma, comma + 1)] if comma < before else []
