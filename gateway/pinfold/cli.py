@@ -1,18 +1,20 @@
-"""One command, `pinfold`: serve, explain, roots, index, doctor, compact, audit, demo.
+"""One command, `pinfold`: serve, hook, explain, roots, index, doctor, compact, audit, demo.
 
-`serve` is spawned all the time, so nothing is imported before it is known to be needed.
+`serve` and `hook` are spawned all the time, so nothing is imported before it is known to be needed.
 """
 
+from __future__ import annotations
+
 import os
-import signal
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from pinfold import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn
 
     from pinfold.app import Gateway
     from pinfold.flags import Flags
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 ALLOWED, DENIED, FAILED = 0, 1, 2
 _HOSTS = ("qwen-code", "claude-code", "gemini-cli", "codex", "opencode")
+_HOOK_HOSTS = ("claude-code", "qwen-code")
+_HOOK_FOR_PEOPLE = frozenset({"-h", "--help", "--install", "--uninstall", "--show"})
 _PROFILES = ("main", "extraction", "dream", "remember")
 
 
@@ -34,6 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if "--" in given:  # what follows is another program's
             end = given.index("--")
             given, upstream = given[:end], given[end + 1 :]
+    if given[:1] == ["hook"] and _HOOK_FOR_PEOPLE.isdisjoint(given):
+        from pinfold.doors.hook.process import main as answer
+
+        answer(given[1:])
     parser = _parser()
     options = parser.parse_args(given)
     options.upstream_command = upstream
@@ -43,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(command(options) if command is _serve else _run(command, options))
 
 
-def _run(command: "Callable[[argparse.Namespace], int]", options: "argparse.Namespace") -> int:
+def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """A command for people, whatever becomes of the place where its output goes."""
     nothing = os.open(os.devnull, os.O_RDWR)
     if sys.stdout is None:
@@ -64,11 +72,13 @@ def _run(command: "Callable[[argparse.Namespace], int]", options: "argparse.Name
 
 def _end_on_signals() -> None:
     """Until the loop has its own handlers: nothing has happened yet that would need an end."""
+    import signal
+
     for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
         signal.signal(number, lambda *_, status=status: os._exit(status))
 
 
-def _parser() -> "argparse.ArgumentParser":
+def _parser() -> argparse.ArgumentParser:
     import argparse
 
     parser = argparse.ArgumentParser(
@@ -80,6 +90,12 @@ def _parser() -> "argparse.ArgumentParser":
     serve = commands.add_parser("serve", help="serve JSON-RPC on stdin and stdout (for hosts)")
     _serve_options(serve)
     serve.set_defaults(command=_serve)
+
+    hook = commands.add_parser(
+        "hook", help="decide about a host's own tools, from its hooks (for hosts; --install)"
+    )
+    _hook_options(hook)
+    hook.set_defaults(command=_hook)
 
     explain = commands.add_parser("explain", help="say whether a call would be allowed, and why")
     explain.add_argument(
@@ -131,7 +147,7 @@ def _parser() -> "argparse.ArgumentParser":
     return parser
 
 
-def _serve_options(parser: "argparse.ArgumentParser") -> None:
+def _serve_options(parser: argparse.ArgumentParser) -> None:
     about = parser.add_argument_group(
         "MCP", "The one session of an MCP client; hosts of our own protocol open theirs by messages"
     )
@@ -160,7 +176,37 @@ def _upstream_name(text: str) -> str:
     return text
 
 
-def _session_options(parser: "argparse.ArgumentParser", profile: str) -> None:
+def _hook_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Reads an event from stdin and answers it on stdout, as a hook of an agent host does. For "
+        "people: --install puts it into the host's settings, --uninstall takes it out, --show "
+        "prints what sessions have read of memory."
+    )
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument("--install", action="store_true", help="show the entry, and write it")
+    asked.add_argument("--uninstall", action="store_true", help="take the entry out again")
+    asked.add_argument("--show", action="store_true", help="what is recorded of reads")
+    parser.add_argument("--yes", action="store_true", help="write without a question")
+    parser.add_argument("--json", action="store_true", help="with --show: print JSON")
+    parser.add_argument("--host", choices=_HOOK_HOSTS)
+    parser.add_argument(
+        "--project",
+        metavar="DIR",
+        help="the project (default: as the host says); with --install, into its settings instead "
+        "of the user's",
+    )
+    session = parser.add_argument_group("what the agent may do; by default pinned/ is protected")
+    session.add_argument("--profile", choices=_PROFILES, help="default: main")
+    session.add_argument("--scope", action="append", default=[], metavar="MEMBER=VALUE")
+    session.add_argument("--rules", metavar="FILE", help="base rules: a file of JSON")
+    session.add_argument("--layout", choices=("qwen", "claude"), help="default: the host's own")
+    session.add_argument(
+        "--memory", action="append", default=[], metavar="KIND=DIR", help="a root of your own"
+    )
+    session.add_argument("--deadline", metavar="SECONDS", help="answer by then (default: 5)")
+
+
+def _session_options(parser: argparse.ArgumentParser, profile: str) -> None:
     parser.add_argument(
         "--profile",
         choices=_PROFILES,
@@ -181,7 +227,7 @@ def _session_options(parser: "argparse.ArgumentParser", profile: str) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
-def _rules_option(parser: "argparse.ArgumentParser") -> None:
+def _rules_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rules",
         metavar="FILE",
@@ -189,7 +235,7 @@ def _rules_option(parser: "argparse.ArgumentParser") -> None:
     )
 
 
-def _compact_options(parser: "argparse.ArgumentParser") -> None:
+def _compact_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "history",
         metavar="HISTORY",
@@ -221,7 +267,7 @@ def _compact_options(parser: "argparse.ArgumentParser") -> None:
 # serve
 
 
-def _serve(options: "argparse.Namespace") -> int:
+def _serve(options: argparse.Namespace) -> int:
     if sys.platform == "win32":
         print("pinfold: `serve` needs a POSIX system; Windows is not supported.", file=sys.stderr)
         return FAILED
@@ -231,7 +277,7 @@ def _serve(options: "argparse.Namespace") -> int:
     os._exit(serve(lambda: _flags(options)))
 
 
-def _flags(options: "argparse.Namespace") -> "Flags":
+def _flags(options: argparse.Namespace) -> Flags:
     from pinfold.flags import Flags
 
     return Flags(
@@ -245,10 +291,42 @@ def _flags(options: "argparse.Namespace") -> "Flags":
     )
 
 
+# hook
+
+
+def _hook(options: argparse.Namespace) -> int:
+    from pinfold.recalled import show
+
+    if options.show:
+        return show(options.host, as_json=options.json)
+    from pinfold.doors.hook.flags import BadFlags, read
+    from pinfold.installer.install import install, uninstall
+
+    given = _hook_flags(options)
+    try:
+        flags = read(given)
+    except BadFlags as error:
+        return _failed(str(error))
+    project = None if options.project is None else os.path.abspath(options.project)
+    if options.install:
+        return install(flags, given, project=project, yes=options.yes)
+    return uninstall(flags, project=project, yes=options.yes)
+
+
+def _hook_flags(options: argparse.Namespace) -> list[str]:
+    """As a host is to give them; which project it is, the host says itself."""
+    single = ("host", "profile", "rules", "layout", "deadline")
+    given = [(name, value) for name in single if (value := getattr(options, name)) is not None]
+    if options.rules is not None:
+        given = [(n, os.path.abspath(v) if n == "rules" else v) for n, v in given]
+    given += [(name, value) for name in ("scope", "memory") for value in getattr(options, name)]
+    return [word for name, value in given for word in (f"--{name}", value)]
+
+
 # explain, roots, index
 
 
-def _explain(options: "argparse.Namespace") -> int:
+def _explain(options: argparse.Namespace) -> int:
     from pinfold_protocol.decision import ExplainParams
     from pinfold_protocol.errors import RpcError
 
@@ -267,7 +345,7 @@ def _explain(options: "argparse.Namespace") -> int:
     return ALLOWED if decision.decision == "allow" else DENIED
 
 
-def _roots(options: "argparse.Namespace") -> int:
+def _roots(options: argparse.Namespace) -> int:
     from pinfold_protocol.errors import RpcError
     from pinfold_protocol.session import RootsResult
 
@@ -282,7 +360,7 @@ def _roots(options: "argparse.Namespace") -> int:
     return ALLOWED
 
 
-def _index(options: "argparse.Namespace") -> int:
+def _index(options: argparse.Namespace) -> int:
     from pinfold.listing import draw
     from pinfold_protocol.errors import RpcError
 
@@ -302,7 +380,7 @@ def _index(options: "argparse.Namespace") -> int:
 # doctor
 
 
-def _doctor(options: "argparse.Namespace") -> int:
+def _doctor(options: argparse.Namespace) -> int:
     if sys.platform == "win32":
         return _failed("Windows is not supported")
     from pinfold.config import load
@@ -335,7 +413,7 @@ def _doctor(options: "argparse.Namespace") -> int:
 # compact
 
 
-def _compact(options: "argparse.Namespace") -> int:
+def _compact(options: argparse.Namespace) -> int:
     from pinfold.compaction import examine
     from pinfold.transcript import Unreadable, doubts, draw, load, summary
     from pinfold_protocol.convert import structure
@@ -361,13 +439,13 @@ def _compact(options: "argparse.Namespace") -> int:
     return ALLOWED
 
 
-def _compact_type() -> "type[CompactParams]":
+def _compact_type() -> type[CompactParams]:
     from pinfold_protocol.compaction import CompactParams
 
     return CompactParams
 
 
-def _compact_params(options: "argparse.Namespace", history: list[Any]) -> dict[str, Any]:
+def _compact_params(options: argparse.Namespace, history: list[Any]) -> dict[str, Any]:
     from pinfold_protocol.errors import invalid_params
     from pinfold_protocol.hosts import HOSTS
 
@@ -393,7 +471,7 @@ def _compact_params(options: "argparse.Namespace", history: list[Any]) -> dict[s
     }
 
 
-def _rules(options: "argparse.Namespace") -> list[Any] | None:
+def _rules(options: argparse.Namespace) -> list[Any] | None:
     """The rules in the file that was named. Raises RpcError."""
     from pinfold.rulefile import load
 
@@ -401,8 +479,8 @@ def _rules(options: "argparse.Namespace") -> list[Any] | None:
 
 
 def _open(
-    options: "argparse.Namespace", rules: list[Any] | None = None
-) -> "tuple[Gateway, SessionResult]":
+    options: argparse.Namespace, rules: list[Any] | None = None
+) -> tuple[Gateway, SessionResult]:
     """A gateway of our own with one session. Raises RpcError."""
     from pinfold.app import Gateway
     from pinfold_protocol.convert import structure
@@ -455,9 +533,7 @@ _VERDICTS = {
 }
 
 
-def _draw_decision(
-    decision: "Decision", options: "argparse.Namespace", session: "SessionResult"
-) -> None:
+def _draw_decision(decision: Decision, options: argparse.Namespace, session: SessionResult) -> None:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -490,14 +566,14 @@ def _draw_decision(
     out.print(table)
 
 
-def _source(decision: "Decision", profile: str) -> str | None:
+def _source(decision: Decision, profile: str) -> str | None:
     named = {"profile": f"the {profile} profile", "override": "an override", "turn": "a turn"}
     return (
         None if decision.source is None else named.get(str(decision.source), str(decision.source))
     )
 
 
-def _draw_roots(roots: "list[Root]", protected: bool) -> None:
+def _draw_roots(roots: list[Root], protected: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -523,7 +599,7 @@ def _draw_roots(roots: "list[Root]", protected: bool) -> None:
         out.print(table)
 
 
-def _audit(options: "argparse.Namespace") -> int:
+def _audit(options: argparse.Namespace) -> int:
     from pinfold.audit.place import default_path
     from pinfold.records import Wanted, show
 
@@ -532,7 +608,7 @@ def _audit(options: "argparse.Namespace") -> int:
     return show(path, wanted, follow=options.follow, as_json=options.json)
 
 
-def _demo(options: "argparse.Namespace") -> int:
+def _demo(options: argparse.Namespace) -> int:
     from pinfold.demo import run
 
     return run()

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import attrs
 
 from pinfold.audit.entry import Trace
-from pinfold.calls import Calls, Cancelled, Decided, Denied, Ticket, asking_about, whole
+from pinfold.calls import Calls, Cancelled, Denied, Ticket, asking_about, whole
+from pinfold.deciding import Decided
 from pinfold.memory.retention import tag_for
 from pinfold.paths.errors import ChangedUnderfoot, reraise
 from pinfold.paths.opened import Opened, check, snapshot
