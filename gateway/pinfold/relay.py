@@ -27,7 +27,8 @@ from pinfold.session import Session
 from pinfold.tools.base import ToolType
 from pinfold.tools.registry import TOOLS
 from pinfold.upstream.mapping import ENTRIES, TREES, Catalog, PathArgument, Plan
-from pinfold.upstream.peer import GaveUp, Params, Peer, Waiting
+from pinfold.upstream.peer import Peer
+from pinfold.upstream.waiting import GaveUp, Params, Waiting
 from pinfold_protocol.convert import unstructure
 from pinfold_protocol.decision import Decision, RootKind
 from pinfold_protocol.errors import ToolError, short
@@ -210,7 +211,9 @@ class Relay:
                 if refused := _refused(errand, error.decision):
                     return refused
         message = "Something else keeps changing the path. Nothing was changed; try again."
-        return Relayed(self.decide(errand), error=ToolError("changed-underfoot", message))
+        last = self.decide(errand)
+        given_up = Relayed(last, error=ToolError("changed-underfoot", message))
+        return _refused(errand, last) or given_up
 
     def _change_once(self, errand: Errand) -> Relayed:
         session = errand.session

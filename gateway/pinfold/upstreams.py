@@ -15,8 +15,9 @@ from pinfold.policy.facts import no_approver
 from pinfold.relay import Errand, listed
 from pinfold.session import Session, Sessions
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS
+from pinfold.upstream.events import Answer, Events, Fail, Params
 from pinfold.upstream.mapping import FILESYSTEM, Catalog, Plan, problem_of
-from pinfold.upstream.peer import Answer, Events, Fail, Params, Peer
+from pinfold.upstream.peer import Peer
 from pinfold_protocol.convert import unstructure
 from pinfold_protocol.errors import ToolError, invalid_params, short
 from pinfold_protocol.session import Limits, UpstreamOptions

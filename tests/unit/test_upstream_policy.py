@@ -1,6 +1,8 @@
 """What is decided where another process opens the path: whole trees, and spellings."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +292,46 @@ def test_a_bind_of_memory_under_another_name_is_found_out(front: Front) -> None:
             assert decision(result)["match"] == "identity"
     finally:
         os.system(f"umount '{other}'")
+
+
+def test_a_path_that_leads_elsewhere_right_before_it_is_sent_is_decided_again(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link is put in the way between the first look and the last: nothing is sent."""
+    lay(front)
+    dream, place = front.open("dream", backend="up"), f"{front.memory}/dir2"
+    os.mkdir(place)
+    peer = front.gateway.upstreams.named("up")
+
+    def swap() -> None:
+        if os.path.isdir(place) and not os.path.islink(place):
+            os.rename(place, f"{place}.old")
+            os.symlink("pinned", place)
+
+    monkeypatch.setattr(peer, "start", swap)
+    result = front.call(dream, "write_it", path=f"{place}/p.md", content="x")
+    assert kind(result) == "denied" and decision(result)["rule"] == "pinned"
+    assert read(f"{front.memory}/pinned/p.md") == b"curated"
+    assert b"tools/call" not in read(front.log)
+
+
+def test_a_path_that_never_stays_is_given_up(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    main, path = front.open("main", backend="up"), f"{front.memory}/moving.md"
+    peer = front.gateway.upstreams.named("up")
+
+    def move() -> None:
+        os.rename(write(f"{path}.new", os.urandom(8)), path)
+
+    monkeypatch.setattr(peer, "start", move)
+    result = front.call(main, "write_it", path=path, content="x")
+    assert kind(result) == "changed-underfoot" and b"tools/call" not in read(front.log)
+
+
+def test_the_gateway_imports_nothing_of_upstreams_where_there_are_none() -> None:
+    program = "import sys, pinfold.app; pinfold.app.Gateway({}); print(*sys.modules, sep='\\n')"
+    found = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = set(found.stdout.split())
+    assert "pinfold.app" in loaded and not any("upstream" in each for each in loaded)
+    assert "pinfold.relay" not in loaded and "subprocess" not in loaded

@@ -153,12 +153,12 @@ class Look:
 
     def _all_above(self, reserved: str) -> frozenset[Identity]:
         """Every directory on the ways to the root and to where its reserved directory leads."""
-        ways = [
-            way
-            for path in (reserved, reserved.rpartition("/")[0] or "/")
-            for way in self._walk(path).ways
-        ]
-        return frozenset(step.identity for way in ways for step in way if step.identity)
+        found: set[Identity] = set()
+        for path in (reserved, reserved.rpartition("/")[0] or "/"):
+            opened = self._walk(path)
+            self._require_known(opened)
+            found |= {step.identity for way in opened.ways for step in way if step.identity}
+        return frozenset(found)
 
     def opened(self, root: RootPath) -> Opened:
         """A root itself, open as long as the look is."""

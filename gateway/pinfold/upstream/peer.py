@@ -10,25 +10,22 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
-import attrs
-
+from pinfold.upstream.events import Events, Questions
+from pinfold.upstream.mapping import Catalog
+from pinfold.upstream.messages import line_of, parse, without_ours
+from pinfold.upstream.process import Child
+from pinfold.upstream.waiting import GaveUp, Params, Waiting
 from pinfold_protocol import SERVER_NAME
-from pinfold_protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, ToolError, short
+from pinfold_protocol.errors import INTERNAL_ERROR, RpcError, ToolError, short
 from pinfold_protocol.framing import Body, LineFramer, Oversized
 from pinfold_protocol.oversized import id_of_oversized_answer
 from pinfold_protocol.session import UpstreamOptions
 
-from .mapping import Catalog
-from .messages import line_of, parse, without_ours
-from .process import Child
-
 REVISION = "2025-11-25"
 START_SECONDS = 60.0
 """How long an upstream may take to answer `initialize` and `tools/list`; `npx` may download it."""
-GRACE_SECONDS = 2.0
-"""How long the answer to a change that was cancelled after it was sent is waited for."""
 END_SECONDS = 0.5
 _BACKOFF = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 _LONGEST_WAIT = 2.0
@@ -36,112 +33,8 @@ _LONGEST_WAIT = 2.0
 _STEADY_SECONDS = 60.0
 _MOST_PAGES = 100
 _MOST_TOOLS = 1000
-_MOST_QUESTIONS = 16
 _MOST_QUEUED = 256
 """Answers and notifications of ours that wait for an upstream which does not read."""
-
-Params = dict[str, Any]
-Answer = Callable[[Any], None]
-Fail = Callable[[RpcError], None]
-
-
-class GaveUp(Exception):
-    """Whoever waited was cancelled before the upstream was told anything, or only reads."""
-
-
-@attrs.frozen
-class Events:
-    """What an upstream says by itself, on its reader's thread: nothing here may block.
-
-    `capabilities`: what to tell it that we can do. `ask` gets a request of it (method, params) and
-    two functions for the answer; it returns one that takes the question back, and raises RpcError
-    where nobody could answer.
-    """
-
-    on_tools: Callable[[], None] = lambda: None
-    on_log: Callable[[Params], None] = lambda params: None
-    on_trouble: Callable[[str], None] = lambda message: None
-    capabilities: Callable[[], Params] = dict
-    ask: "Callable[[str, Params, Answer, Fail], Callable[[], None]]" = lambda method, *_: _nobody(
-        method
-    )
-
-
-def _nobody(method: str) -> Callable[[], None]:
-    raise RpcError(METHOD_NOT_FOUND, f"Method not found: {short(method)}")
-
-
-class Waiting:
-    """One request of ours. `cancel` may come from any thread, before or after it was sent."""
-
-    def __init__(
-        self, *, changing: bool = False, on_progress: Callable[[Params], None] | None = None
-    ) -> None:
-        self.changing = changing
-        self.on_progress = on_progress
-        self.state: Literal["new", "queued", "sent", "over"] = "new"
-        self.cancelled = False
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self._changed = threading.Condition()
-        self.withdraw: Callable[[], None] = lambda: None
-
-    def queued(self) -> bool:
-        """It may be sent from now on. False if it was cancelled."""
-        with self._changed:
-            if self.cancelled:
-                return False
-            self.state = "queued"
-            return True
-
-    def sending(self) -> bool:
-        """It is handed over now. False if nobody wants it any more."""
-        with self._changed:
-            if self.state != "queued" or self.cancelled:
-                return False
-            self.state = "sent"
-            return True
-
-    def settle(self, result: Any = None, error: BaseException | None = None) -> None:
-        """The answer; a second one has no effect."""
-        with self._changed:
-            if self.state != "over":
-                self.state, self.result, self.error = "over", result, error
-                self._changed.notify_all()
-
-    def cancel(self) -> None:
-        """Nobody wants it any more: the upstream is told, if it knows of it."""
-        with self._changed:
-            if self.cancelled or self.state == "over":
-                return
-            self.cancelled = True
-            sent = self.state == "sent"
-            self._changed.notify_all()
-        if sent:
-            self.withdraw()
-
-    def wait(self, seconds: float | None = None) -> Any:
-        """The result. Raises what it failed with; GaveUp when it was cancelled and has no effect;
-        and for a change that was cancelled after it was sent, ToolError."""
-        with self._changed:
-            done = self._changed.wait_for(lambda: self.state == "over" or self.cancelled, seconds)
-            if not done:
-                raise TimeoutError
-            if self.state == "sent" and self.changing:
-                self._changed.wait_for(lambda: self.state == "over", GRACE_SECONDS)
-            if self.state == "over":
-                if self.error is not None:
-                    raise self.error
-                return self.result
-            if self.state == "sent" and self.changing:
-                self.state = "over"
-                raise ToolError(
-                    "backend",
-                    "It was cancelled after the file server had been told to do it, and the file "
-                    "server has not answered: whether it was done is not known.",
-                )
-            self.state = "over"
-            raise GaveUp
 
 
 class _Life:
@@ -156,7 +49,7 @@ class _Life:
         self.over = False
         self.ended = False
         self.garbage = 0
-        self.asked: dict[int | str, Callable[[], None]] = {}
+        self.questions: Questions
 
 
 class Peer:
@@ -269,6 +162,7 @@ class Peer:
             message = f"{self.name} cannot be started: {what}: {error.strerror}"
             raise ToolError("backend", message) from None
         life = _Life(child, self._limit())
+        life.questions = Questions(self._events, lambda message: self._post(life, message))
         for work in (self._write, self._read):
             name = f"{self.name}-{work.__name__[1:]}"
             threading.Thread(target=work, args=(life,), name=name, daemon=True).start()
@@ -497,7 +391,7 @@ class Peer:
         method, params = message["method"], message.get("params")
         params = params if isinstance(params, dict) else {}
         if "id" in message:
-            self._asked(life, message["id"], method, params)
+            life.questions.put(message["id"], method, params)
         elif method == "notifications/progress":
             token = params.get("progressToken")
             waiting = life.waiting.get(token) if type(token) is int else None
@@ -509,41 +403,7 @@ class Peer:
         elif method == "notifications/tools/list_changed":
             self._refresh(life)
         elif method == "notifications/cancelled":
-            self._withdrawn(life, params.get("requestId"))
-
-    def _asked(self, life: _Life, number: Any, method: str, params: Params) -> None:
-        """A request of its: answered once, whoever answers first."""
-        if type(number) not in (int, str):
-            return
-
-        def reply(message: Params) -> None:
-            if life.asked.pop(number, None) is not None:
-                self._post(life, {"id": number, **message})
-
-        def fail(error: RpcError) -> None:
-            reply({"error": {"code": error.code, "message": error.message}})
-
-        if method == "ping":
-            self._post(life, {"id": number, "result": {}})
-        elif number in life.asked or len(life.asked) >= _MOST_QUESTIONS:
-            error = {"code": INTERNAL_ERROR, "message": "too many questions at once"}
-            self._post(life, {"id": number, "error": error})
-        else:
-            life.asked[number] = lambda: None
-            try:
-                withdraw = self._events.ask(
-                    method, without_ours(params), lambda result: reply({"result": result}), fail
-                )
-            except RpcError as error:
-                fail(error)
-            else:
-                if number in life.asked:
-                    life.asked[number] = withdraw
-
-    def _withdrawn(self, life: _Life, number: Any) -> None:
-        withdraw = life.asked.pop(number, None) if type(number) in (int, str) else None
-        if withdraw is not None:
-            withdraw()
+            life.questions.withdraw(params.get("requestId"))
 
     def _refresh(self, life: _Life) -> None:
         """List its tools again, on a thread of its own, and once for however many times it says
