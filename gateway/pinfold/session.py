@@ -21,6 +21,7 @@ from pinfold_protocol.session import PROFILES, Profile, Scope, ScopePatch
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
+LOCAL, EDITOR = "local", "editor"
 MOST_TAGS = 100_000
 MOST_ID_CHARS = 1000
 _ON_WIRE = {wire_name(Scope, field): field.name for field in attrs.fields(Scope)}
@@ -105,7 +106,9 @@ class Session:
         roots: tuple[RootPath, ...],
         overrides: dict[str, object],
         rules: tuple[Rule, ...] = (),
+        backend: str = LOCAL,
     ) -> None:
+        self.backend = backend
         self.session_id = session_id
         self.profile: Profile = profile
         self.project_root = project_root
@@ -147,6 +150,8 @@ class Session:
 
     def _compute(self) -> Effective:
         own = attrs.evolve(PROFILES[self.profile], **self._overrides)  # type: ignore[arg-type]
+        if self.backend == EDITOR:  # what an editor saves is written in place, for all names of it
+            own = attrs.evolve(own, hard_links="deny")
         scope, turns = narrowed(own, {name: turn.members for name, turn in self._turns.items()})
         return Effective(scope, frozenset(self._overrides), turns, self._rules)
 

@@ -1,0 +1,57 @@
+"""An edit that somebody else is to make, and whether a text shows that it was made."""
+
+from typing import Literal
+
+import attrs
+
+from pinfold.text.codec import Splice
+from pinfold.text.edit import common_prefix, common_suffix
+from pinfold.text.minimal import minimal, spliced
+
+Shown = Literal["made", "missing", "unclear"]
+_Span = tuple[int, int]
+
+
+@attrs.frozen
+class Intent:
+    """From `before` to `after` by `splices`."""
+
+    before: str
+    after: str
+    splices: tuple[Splice, ...]
+
+    def shown_by(self, text: str) -> Shown:
+        """What a later text shows: the edit was made, and nothing else, or other changes that do
+        not touch it; the same with the edit missing; or neither, where it cannot be said."""
+        if text == self.after:
+            return "made"
+        if text == self.before:
+            return "missing"
+        if _apart(self.after, text, self._inserted()):
+            return "made"
+        if _apart(self.before, text, [(each.start, each.end) for each in self.splices]):
+            return "missing"
+        return "unclear"
+
+    def _inserted(self) -> list[_Span]:
+        spans: list[_Span] = []
+        moved = 0
+        for each in self.splices:
+            start = each.start + moved
+            spans.append((start, start + len(each.insert)))
+            moved += len(each.insert) - (each.end - each.start)
+        return spans
+
+
+def intend(before: str, after: str) -> Intent:
+    """By the smallest edits."""
+    splices = minimal(before, after)
+    assert spliced(before, splices) == after
+    return Intent(before, after, splices)
+
+
+def _apart(text: str, later: str, spans: list[_Span]) -> bool:
+    """Whether the one place where `later` differs from `text` touches none of the spans."""
+    first = common_prefix(text, later)
+    last = len(text) - common_suffix(text[first:], later[first:])
+    return all(end < first or start > last for start, end in spans)

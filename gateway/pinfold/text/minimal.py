@@ -1,0 +1,89 @@
+"""From one text to another by the smallest edits: what stays is not touched.
+
+First lines are compared, then the words of lines that differ, and each difference is cut to what
+is not common at its edges. Bounded: where a comparison would take long, one edit covers it.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterator
+
+from pinfold.text.codec import Splice
+from pinfold.text.diff import MOST_EFFORT, effort
+from pinfold.text.edit import common_prefix, common_suffix
+from pinfold.text.lines import split_lines
+from pinfold.text.positions import splits_ending
+
+_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+_Cutter = Callable[[str], list[str]]
+_CUTTERS: tuple[_Cutter, ...] = (split_lines, _WORD.findall)
+
+
+def minimal(before: str, after: str) -> tuple[Splice, ...]:
+    """Splices that make `after` of `before`: in order, apart from each other, and none of them
+    beginning or ending between the CR and the LF of one ending. Empty if the texts are equal."""
+    found: list[Splice] = []
+    for each in _differences(before, after, 0, _CUTTERS):
+        whole = _whole_endings(before, each)
+        if found and whole.start <= found[-1].end:
+            found[-1] = _joined(before, found[-1], whole)
+        else:
+            found.append(whole)
+    return tuple(found)
+
+
+def spliced(text: str, splices: tuple[Splice, ...]) -> str:
+    """A text with splices applied, as `minimal` makes them."""
+    parts: list[str] = []
+    at = 0
+    for splice in splices:
+        parts += (text[at : splice.start], splice.insert)
+        at = splice.end
+    return "".join((*parts, text[at:]))
+
+
+def _differences(
+    before: str, after: str, offset: int, cutters: tuple[_Cutter, ...]
+) -> Iterator[Splice]:
+    head = common_prefix(before, after)
+    tail = common_suffix(before[head:], after[head:])
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    offset += head
+    if not old and not new:
+        return
+    if not old or not new or not cutters:
+        yield Splice(offset, offset + len(old), new)
+        return
+    left, right = cutters[0](old), cutters[0](new)
+    if effort(left, right) > MOST_EFFORT:
+        yield Splice(offset, offset + len(old), new)
+        return
+    yield from _compared(left, right, offset, cutters[1:])
+
+
+def _compared(
+    left: list[str], right: list[str], offset: int, cutters: tuple[_Cutter, ...]
+) -> Iterator[Splice]:
+    matcher = difflib.SequenceMatcher(None, left, right, autojunk=False)
+    done = 0
+    for tag, first, last, start, end in matcher.get_opcodes():
+        offset += sum(map(len, left[done:first]))
+        done = first
+        if tag != "equal":
+            pieces = "".join(left[first:last]), "".join(right[start:end])
+            yield from _differences(*pieces, offset, cutters)
+
+
+def _whole_endings(text: str, splice: Splice) -> Splice:
+    start, end, insert = splice.start, splice.end, splice.insert
+    if splits_ending(text, start):
+        start, insert = start - 1, "\r" + insert
+    if splits_ending(text, end):
+        end, insert = end + 1, insert + "\n"
+    return Splice(start, end, insert)
+
+
+def _joined(text: str, first: Splice, second: Splice) -> Splice:
+    """Two that touch as one, since an editor may not know which of them comes first."""
+    between = text[first.end : second.start]
+    return Splice(first.start, second.end, first.insert + between + second.insert)
