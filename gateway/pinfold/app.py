@@ -49,6 +49,7 @@ from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import (
     AuditOptions,
     ConnectionOptions,
+    EditorSession,
     FileDidChangeParams,
     Limits,
     MemoryDidChangeParams,
@@ -115,19 +116,31 @@ class Gateway:
                 value = getattr(options.limits, field.name)
                 if value is not None and value < 1:
                     raise invalid_params(f"limits.{wire_name(Limits, field)}", "must be at least 1")
-        if options.memory is not None:
-            configured_roots(options.memory, self._surroundings("/"))
-        if options.rules is not None:
-            from pinfold.policy.rules import Anchors, read_rules
-
-            known = {*TOOLS, *HOST_TOOLS}
-            read_rules(options.rules, "connection", Anchors("/", self._home), known)
+        self._require_readable(options.memory, options.rules, "connection")
         # All of it is right: only now is any of it taken.
         self.limits = options.limits or self.limits
         self._defaults = options.memory or self._defaults
         self._rules = self._rules if options.rules is None else options.rules
         if recorder is not None:
             self._recorder = recorder
+
+    def require_valid(self, session: EditorSession) -> None:
+        """What can be said of an editor's session before it is opened, without a look at the disk.
+        Raises RpcError (-32602)."""
+        if session.project_root is not None:
+            self.project_root(session.project_root)
+        _id("sessionId", session.session_id)
+        self._require_readable(session.memory, session.rules, "session")
+
+    def _require_readable(
+        self, memory: MemoryOptions | None, rules: list[RuleSpec] | None, of: str
+    ) -> None:
+        if memory is not None:
+            configured_roots(memory, self._surroundings("/"))
+        if rules is not None:
+            from pinfold.policy.rules import Anchors, read_rules
+
+            read_rules(rules, of, Anchors("/", self._home), {*TOOLS, *HOST_TOOLS})
 
     def _recorder_for(self, options: AuditOptions) -> "Recorder":
         """Nothing is opened yet. Raises RpcError (-32602)."""

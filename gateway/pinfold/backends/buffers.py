@@ -55,6 +55,9 @@ class Pending(Protocol):
     def wait(self, seconds: float) -> Progress:
         """What has happened; returns early as soon as anything has."""
 
+    def withdraw(self) -> None:
+        """The editor need not do it any more, if it has not yet."""
+
 
 class Buffers(Protocol):
     """One editor's open documents. Thread-safe."""
@@ -62,12 +65,12 @@ class Buffers(Protocol):
     def documents(self) -> Sequence[Document]:
         """Those that are open now and are files of this machine."""
 
-    def same_as_disk(self, document: Document) -> None:
-        """This version of a document was seen to have the text that is on disk."""
+    def same_as_disk(self, document: Document, since: int) -> None:
+        """This version of a document was seen to have the text that the disk has since then."""
 
     def edit(
         self, document: Document, splices: tuple[Splice, ...]
     ) -> AbstractContextManager[Pending]:
-        """Send an edit of exactly this version, and watch until the context ends, with which an
-        unanswered request is withdrawn. Raises ChangedUnderfoot where it is not the version any
-        more, and ToolError `backend` where the editor cannot be asked; then nothing was sent."""
+        """Send an edit of exactly this version, and watch until the context ends. Raises
+        ChangedUnderfoot where it is not the version any more, and ToolError `backend` where the
+        editor cannot be asked; then nothing was sent."""

@@ -108,7 +108,9 @@ class EditorBackend:
                 raise ChangedUnderfoot(path.opened.literal)
             with self._buffers.edit(document, intent.splices) as pending:
                 outcome = settle(intent, pending, self._seconds())
-            error = outcome.error(path.opened.literal)
+                error = outcome.error(path.opened.literal)
+                if error is not None:
+                    pending.withdraw()
             if error is not None and outcome.untouched:
                 raise error  # so that it is not taken as published
         if error is not None:
@@ -175,7 +177,7 @@ class EditorBackend:
             message = f"it has bytes that are no valid {file.encoding}, which no editor can tell"
             return _Seen(disk, why=_refused(path, "undecodable", message))
         if same_text(file.text, document.text):
-            self._buffers.same_as_disk(document)
+            self._buffers.same_as_disk(document, opened.status.st_ctime_ns)
         elif not document.unsaved and opened.status.st_ctime_ns >= document.since:
             note = "[This is what is on disk; the editor shows an older text.]"
             content = attrs.evolve(disk, note=note)
