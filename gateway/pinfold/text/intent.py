@@ -29,9 +29,20 @@ class Intent:
             return "missing"
         if _apart(self.after, text, self._inserted()):
             return "made"
-        if _apart(self.before, text, [(each.start, each.end) for each in self.splices]):
+        replaced = [(each.start, each.end) for each in self.splices]
+        if _apart(self.before, text, replaced) and not self._may_be_misplaced(text):
             return "missing"
         return "unclear"
+
+    def _may_be_misplaced(self, text: str) -> bool:
+        """Whether what is new in a text could be this edit, at another place."""
+        first, last = _changed(self.before, text)
+        new = text[first : len(text) - (len(self.before) - last)]
+        fewer = last - first - len(new)
+        return any(
+            each.insert in new if each.insert else fewer >= each.end - each.start
+            for each in self.splices
+        )
 
     def _inserted(self) -> list[_Span]:
         spans: list[_Span] = []
@@ -50,8 +61,13 @@ def intend(before: str, after: str) -> Intent:
     return Intent(before, after, splices)
 
 
+def _changed(text: str, later: str) -> _Span:
+    """The one place in `text` where `later` differs from it."""
+    first = common_prefix(text, later)
+    return first, len(text) - common_suffix(text[first:], later[first:])
+
+
 def _apart(text: str, later: str, spans: list[_Span]) -> bool:
     """Whether the one place where `later` differs from `text` touches none of the spans."""
-    first = common_prefix(text, later)
-    last = len(text) - common_suffix(text[first:], later[first:])
+    first, last = _changed(text, later)
     return all(end < first or start > last for start, end in spans)

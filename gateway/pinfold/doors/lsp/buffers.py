@@ -4,6 +4,7 @@ Edits are sent from the threads of calls; the editor's messages come on the loop
 """
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -23,8 +24,9 @@ from pinfold_protocol.errors import RpcError, ToolError
 
 _APPLY = "workspace/applyEdit"
 _LABEL = "Edit by an agent"
-# The clock that the kernel takes the times of files from, so that both can be compared.
-_CLOCK = getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME)
+# The clock that the kernel takes the times of files from, so that both can be compared: on Linux
+# CLOCK_REALTIME_COARSE, which Python has no name for.
+_CLOCK = 5 if sys.platform == "linux" else time.CLOCK_REALTIME
 _Baseline = tuple[str, int]
 
 
