@@ -25,6 +25,7 @@ from pinfold.calls import (
     note,
     read_arguments,
 )
+from pinfold.deciding import Ground, judged_command
 from pinfold.memory.layouts import Surroundings
 from pinfold.memory.prompts import prompt_rules
 from pinfold.memory.roots import Look, configured_roots, find_git_root, report
@@ -519,20 +520,8 @@ class Gateway:
         start = self._expanded(session, raw)
         if session.scope.shell != "read-only":
             return None
-        from pinfold.memory.repositories import Finder, memory_of
-        from pinfold.policy.shell.gate import judge, read
-
-        reading = read(command)
-        if not reading.places:
-            return judge(reading, {})
-        try:
-            with Look(session.roots, session.scope, self._volumes, trust=True) as look:
-                finder = Finder(start, self._home, self._env, memory_of(look.names_only()))
-                return judge(reading, {place: finder.find(place) for place in reading.places})
-        except OSError as error:  # what cannot be looked at is not proven
-            return ShellVerdict(
-                False, f"`git` would run where nothing can be seen ({error.strerror})"
-            )
+        ground = Ground(session.roots, session.effective, self._volumes)
+        return judged_command(ground, command, start, home=self._home, env=self._env)
 
     def _real_record(self) -> str | None:
         """Where the record really is now."""

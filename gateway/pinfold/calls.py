@@ -6,7 +6,7 @@ Everything here may block, and is safe to call from several threads.
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -16,15 +16,15 @@ from pinfold.backends.base import Backend
 from pinfold.backends.local import LocalBackend
 from pinfold.backends.locks import KeyedLocks
 from pinfold.backends.publish import Seam
+from pinfold.deciding import Decided, Ground, decided
 from pinfold.memory.retention import tag_for
 from pinfold.memory.roots import Look
 from pinfold.paths.errors import ChangedUnderfoot, WouldBlock, reraise
 from pinfold.paths.near import near_names
 from pinfold.paths.opened import Opened, check
 from pinfold.paths.volume import Volumes
-from pinfold.paths.walk import glance, walk
 from pinfold.policy.decide import ask_key, decide
-from pinfold.policy.facts import Answers, AskKey, Call, Facts, RootFacts, no_approver, unasked
+from pinfold.policy.facts import Answers, AskKey, Call, RootFacts, no_approver, unasked
 from pinfold.policy.pinned import find_pinned
 from pinfold.session import EDITOR, LOCAL, Session
 from pinfold.tools.base import Outcome, ToolType, Workplace
@@ -134,16 +134,6 @@ def _refused(request: "Request", decision: Decision) -> Answer | None:
 
 
 @attrs.frozen
-class Decided:
-    """What was found and decided; its descriptors are open as long as the context lasts."""
-
-    opened: Opened
-    facts: Facts
-    decision: Decision
-    look: Look
-
-
-@attrs.frozen
 class Request:
     """One call with everything that its steps need. `answers`: to what was asked for this call."""
 
@@ -194,26 +184,16 @@ class Calls:
         cached: bool = False,
         answers: Answers = unasked,
     ) -> Iterator[Decided]:
-        """Open a path, look at the roots, decide. The one place where that happens."""
-        effective = session.effective
-        scope = effective.scope
-        changing = call.action == "change"
-        confined = scope.confine_writes if changing else scope.confine_reads
-        trust = confined or (scope.bypass_ask and bool(effective.rules))
-        with ExitStack() as held:
-            try:
-                opened = held.enter_context(walk(path) if changing else glance(path, cached=cached))
-                look = held.enter_context(
-                    Look(session.roots, scope, self._volumes, trust=trust, cached=cached)
-                )
-                facts = Facts(opened.as_target(), look.whole() if changing else look.names_only())
-                if changing:
-                    facts = look.add_links_and_aliases(facts, opened)
-                    facts = attrs.evolve(facts, record=self._record())
-            except OSError as error:  # what cannot be looked at is not changed
-                reraise(error, str(error.filename or path))
-            decision = decide(call, facts, effective, _answers(session, answers))
-            yield Decided(opened, facts, decision, look)
+        """Look and decide, for a session as it is now."""
+        ground = Ground(
+            session.roots,
+            session.effective,
+            self._volumes,
+            self._record(),
+            _answers(session, answers),
+        )
+        with decided(ground, call, path, cached=cached) as found:
+            yield found
 
     @contextmanager
     def _deciding(self, request: Request) -> Iterator[Decided]:

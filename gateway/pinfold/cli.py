@@ -1,18 +1,20 @@
-"""One command, `pinfold`: serve, explain, roots, index, doctor, compact, audit, demo.
+"""One command, `pinfold`: serve, hook, explain, roots, index, doctor, compact, audit, demo.
 
-`serve` is spawned all the time, so nothing is imported before it is known to be needed.
+`serve` and `hook` are spawned all the time, so nothing is imported before it is known to be needed.
 """
 
+from __future__ import annotations
+
 import os
-import signal
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from pinfold import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn
 
     from pinfold.app import Gateway
     from pinfold.flags import Flags
@@ -22,19 +24,25 @@ if TYPE_CHECKING:
 
 ALLOWED, DENIED, FAILED = 0, 1, 2
 _HOSTS = ("qwen-code", "claude-code", "gemini-cli", "codex", "opencode")
+_HOOK_FOR_PEOPLE = frozenset({"-h", "--help", "--install", "--uninstall", "--show"})
 _PROFILES = ("main", "extraction", "dream", "remember")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The console script. Exit status: see the commands; 2 for a command that cannot be done."""
-    if (sys.argv[1:] if arguments is None else arguments)[:1] == ["serve"]:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["serve"]:
         _end_on_signals()
-    options = _parser().parse_args(arguments)
+    if given[:1] == ["hook"] and _HOOK_FOR_PEOPLE.isdisjoint(given):
+        from pinfold.doors.hook.process import main as answer
+
+        answer(given[1:])
+    options = _parser().parse_args(given)
     command: Callable[[argparse.Namespace], int] = options.command
     sys.exit(command(options) if command is _serve else _run(command, options))
 
 
-def _run(command: "Callable[[argparse.Namespace], int]", options: "argparse.Namespace") -> int:
+def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """A command for people, whatever becomes of the place where its output goes."""
     nothing = os.open(os.devnull, os.O_RDWR)
     if sys.stdout is None:
@@ -55,11 +63,13 @@ def _run(command: "Callable[[argparse.Namespace], int]", options: "argparse.Name
 
 def _end_on_signals() -> None:
     """Until the loop has its own handlers: nothing has happened yet that would need an end."""
+    import signal
+
     for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
         signal.signal(number, lambda *_, status=status: os._exit(status))
 
 
-def _parser() -> "argparse.ArgumentParser":
+def _parser() -> argparse.ArgumentParser:
     import argparse
 
     parser = argparse.ArgumentParser(
@@ -122,7 +132,7 @@ def _parser() -> "argparse.ArgumentParser":
     return parser
 
 
-def _serve_options(parser: "argparse.ArgumentParser") -> None:
+def _serve_options(parser: argparse.ArgumentParser) -> None:
     about = parser.add_argument_group(
         "MCP", "The one session of an MCP client; hosts of our own protocol open theirs by messages"
     )
@@ -136,7 +146,7 @@ def _serve_options(parser: "argparse.ArgumentParser") -> None:
     about.add_argument("--scope", action="append", default=[], metavar="MEMBER=VALUE")
 
 
-def _session_options(parser: "argparse.ArgumentParser", profile: str) -> None:
+def _session_options(parser: argparse.ArgumentParser, profile: str) -> None:
     parser.add_argument(
         "--profile",
         choices=_PROFILES,
@@ -157,7 +167,7 @@ def _session_options(parser: "argparse.ArgumentParser", profile: str) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
-def _rules_option(parser: "argparse.ArgumentParser") -> None:
+def _rules_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rules",
         metavar="FILE",
@@ -165,7 +175,7 @@ def _rules_option(parser: "argparse.ArgumentParser") -> None:
     )
 
 
-def _compact_options(parser: "argparse.ArgumentParser") -> None:
+def _compact_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "history",
         metavar="HISTORY",
@@ -197,7 +207,7 @@ def _compact_options(parser: "argparse.ArgumentParser") -> None:
 # serve
 
 
-def _serve(options: "argparse.Namespace") -> int:
+def _serve(options: argparse.Namespace) -> int:
     if sys.platform == "win32":
         print("pinfold: `serve` needs a POSIX system; Windows is not supported.", file=sys.stderr)
         return FAILED
@@ -207,7 +217,7 @@ def _serve(options: "argparse.Namespace") -> int:
     os._exit(serve(lambda: _flags(options)))
 
 
-def _flags(options: "argparse.Namespace") -> "Flags":
+def _flags(options: argparse.Namespace) -> Flags:
     from pinfold.flags import Flags
 
     return Flags(
@@ -223,7 +233,7 @@ def _flags(options: "argparse.Namespace") -> "Flags":
 # explain, roots, index
 
 
-def _explain(options: "argparse.Namespace") -> int:
+def _explain(options: argparse.Namespace) -> int:
     from pinfold_protocol.decision import ExplainParams
     from pinfold_protocol.errors import RpcError
 
@@ -242,7 +252,7 @@ def _explain(options: "argparse.Namespace") -> int:
     return ALLOWED if decision.decision == "allow" else DENIED
 
 
-def _roots(options: "argparse.Namespace") -> int:
+def _roots(options: argparse.Namespace) -> int:
     from pinfold_protocol.errors import RpcError
     from pinfold_protocol.session import RootsResult
 
@@ -257,7 +267,7 @@ def _roots(options: "argparse.Namespace") -> int:
     return ALLOWED
 
 
-def _index(options: "argparse.Namespace") -> int:
+def _index(options: argparse.Namespace) -> int:
     from pinfold.listing import draw
     from pinfold_protocol.errors import RpcError
 
@@ -277,7 +287,7 @@ def _index(options: "argparse.Namespace") -> int:
 # doctor
 
 
-def _doctor(options: "argparse.Namespace") -> int:
+def _doctor(options: argparse.Namespace) -> int:
     if sys.platform == "win32":
         return _failed("Windows is not supported")
     from pinfold.doctor import Case, as_json, examine, is_wrong
@@ -302,7 +312,7 @@ def _doctor(options: "argparse.Namespace") -> int:
 # compact
 
 
-def _compact(options: "argparse.Namespace") -> int:
+def _compact(options: argparse.Namespace) -> int:
     from pinfold.compaction import examine
     from pinfold.transcript import Unreadable, doubts, draw, load, summary
     from pinfold_protocol.convert import structure
@@ -328,13 +338,13 @@ def _compact(options: "argparse.Namespace") -> int:
     return ALLOWED
 
 
-def _compact_type() -> "type[CompactParams]":
+def _compact_type() -> type[CompactParams]:
     from pinfold_protocol.compaction import CompactParams
 
     return CompactParams
 
 
-def _compact_params(options: "argparse.Namespace", history: list[Any]) -> dict[str, Any]:
+def _compact_params(options: argparse.Namespace, history: list[Any]) -> dict[str, Any]:
     from pinfold_protocol.errors import invalid_params
     from pinfold_protocol.hosts import HOSTS
 
@@ -360,7 +370,7 @@ def _compact_params(options: "argparse.Namespace", history: list[Any]) -> dict[s
     }
 
 
-def _rules(options: "argparse.Namespace") -> list[Any] | None:
+def _rules(options: argparse.Namespace) -> list[Any] | None:
     """The rules in the file that was named. Raises RpcError."""
     from pinfold.rulefile import load
 
@@ -368,8 +378,8 @@ def _rules(options: "argparse.Namespace") -> list[Any] | None:
 
 
 def _open(
-    options: "argparse.Namespace", rules: list[Any] | None = None
-) -> "tuple[Gateway, SessionResult]":
+    options: argparse.Namespace, rules: list[Any] | None = None
+) -> tuple[Gateway, SessionResult]:
     """A gateway of our own with one session. Raises RpcError."""
     from pinfold.app import Gateway
     from pinfold_protocol.convert import structure
@@ -422,9 +432,7 @@ _VERDICTS = {
 }
 
 
-def _draw_decision(
-    decision: "Decision", options: "argparse.Namespace", session: "SessionResult"
-) -> None:
+def _draw_decision(decision: Decision, options: argparse.Namespace, session: SessionResult) -> None:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -457,14 +465,14 @@ def _draw_decision(
     out.print(table)
 
 
-def _source(decision: "Decision", profile: str) -> str | None:
+def _source(decision: Decision, profile: str) -> str | None:
     named = {"profile": f"the {profile} profile", "override": "an override", "turn": "a turn"}
     return (
         None if decision.source is None else named.get(str(decision.source), str(decision.source))
     )
 
 
-def _draw_roots(roots: "list[Root]", protected: bool) -> None:
+def _draw_roots(roots: list[Root], protected: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -490,7 +498,7 @@ def _draw_roots(roots: "list[Root]", protected: bool) -> None:
         out.print(table)
 
 
-def _audit(options: "argparse.Namespace") -> int:
+def _audit(options: argparse.Namespace) -> int:
     from pinfold.audit.place import default_path
     from pinfold.records import Wanted, show
 
@@ -499,7 +507,7 @@ def _audit(options: "argparse.Namespace") -> int:
     return show(path, wanted, follow=options.follow, as_json=options.json)
 
 
-def _demo(options: "argparse.Namespace") -> int:
+def _demo(options: argparse.Namespace) -> int:
     from pinfold.demo import run
 
     return run()

@@ -11,7 +11,7 @@ from pinfold.memory.roots import RootPath
 from pinfold.paths.known import KnownFiles
 from pinfold.policy.facts import AskKey, Effective
 from pinfold.policy.rules import Rule
-from pinfold.policy.scopes import narrowed
+from pinfold.policy.scopes import effective
 from pinfold_protocol.convert import wire_name
 from pinfold_protocol.decision import Asked
 from pinfold_protocol.errors import UNKNOWN_SESSION, RpcError, invalid_params, short
@@ -149,11 +149,13 @@ class Session:
         return list(self._turns)
 
     def _compute(self) -> Effective:
-        own = attrs.evolve(PROFILES[self.profile], **self._overrides)  # type: ignore[arg-type]
-        if self.backend == EDITOR:  # what an editor saves is written in place, for all names of it
-            own = attrs.evolve(own, hard_links="deny")
-        scope, turns = narrowed(own, {name: turn.members for name, turn in self._turns.items()})
-        return Effective(scope, frozenset(self._overrides), turns, self._rules)
+        turns = {name: turn.members for name, turn in self._turns.items()}
+        return effective(self.profile, self._enforced(), self._rules, turns)
+
+    def _enforced(self) -> dict[str, object]:
+        """What an editor saves is written in place, and with it all other names of the file."""
+        editor = self.backend == EDITOR
+        return {**self._overrides, "hard_links": "deny"} if editor else self._overrides
 
     def configure(self, patch: ScopePatch | None, rules: tuple[Rule, ...] | None = None) -> None:
         """Exchange the scope, and the rules if they are given: answers to the old ones are gone

@@ -1,6 +1,5 @@
 """Is it confined, is it managed? Containment that allows is exact, and on real paths only."""
 
-import re
 from collections.abc import Iterable
 
 from pinfold.policy import names
@@ -46,5 +45,8 @@ def in_record(real: str | None, record: str | None) -> bool:
     inside = names.below(real, directory or "/")
     if not inside:
         return False
-    name = re.sub(r"\.[0-9]+$", "", inside[0].rstrip(". "))
+    name = inside[0].rstrip(". ")
+    stem, _, number = name.rpartition(".")
+    if number.isdecimal() and number.isascii():
+        name = stem
     return names.same(inside[0], base) or names.same(name, base)

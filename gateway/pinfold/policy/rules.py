@@ -5,8 +5,6 @@ list of denials must not be silent. Matching is pathspec's; a pattern is first a
 belongs, so that one list holds the patterns of all anchors, in their order.
 """
 
-import difflib
-import re
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _STRENGTH: tuple[Verdict, ...] = ("deny", "ask", "allow")
-_SPECIAL = re.compile(r"([\\*?\[\]!#])")
-_WILD = re.compile(r"[\\*?\[]")
+_SPECIAL = frozenset("\\*?[]!#")
+_WILD = frozenset("\\*?[")
 _NEWLINE = "\ue001"
 """Stands for a line break, which pathspec's wild cards do not match."""
 _LONGEST_NAME = 255
@@ -93,11 +91,15 @@ def _read(
 
 
 def _no_such_tool(tool: str, known: Collection[str]) -> str:
+    import difflib  # a hook starts for every call
+
     near = difflib.get_close_matches(tool, known, n=1)
     return f"there is no tool called {short(tool)!r}" + (f"; {near[0]!r}?" if near else "")
 
 
 def _read_paths(patterns: Sequence[str], anchors: Anchors, at: str) -> "GitIgnoreSpec":
+    import re
+
     from pathspec import GitIgnoreSpec
 
     if all(pattern.startswith("!") for pattern in patterns):
@@ -150,6 +152,8 @@ def _ends_in_backslash(body: str) -> bool:
 
 
 def _is_open(body: str) -> bool:
+    import re
+
     plain = re.sub(r"\\.", "", body)
     return bool(re.search(r"\[(?![!^]?\]?[^\]]*\])", plain))
 
@@ -176,7 +180,7 @@ def _anchored(pattern: str, anchors: Anchors) -> list[str]:
 def _spellings(base: str, rest: str, resolve: Callable[[str], str]) -> list[str]:
     """As it is written, and with what it names in full as that really is."""
     names = rest.split("/")
-    wild_ones = (i for i, name in enumerate(names) if (i and not name) or _WILD.search(name))
+    wild_ones = (i for i, name in enumerate(names) if (i and not name) or _WILD & set(name))
     fixed = next(wild_ones, None)
     plain = (base.rstrip("/") + "/".join(names[:fixed])).rstrip("/")
     real = resolve(plain or "/").rstrip("/")
@@ -187,7 +191,8 @@ def _spellings(base: str, rest: str, resolve: Callable[[str], str]) -> list[str]
 
 def _escaped(path: str) -> str:
     """A blank in a class of its own: at the end it would be cut off."""
-    return _SPECIAL.sub(r"\\\1", path).replace(" ", "[ ]")
+    escaped = (f"\\{char}" if char in _SPECIAL else char for char in path)
+    return "".join(escaped).replace(" ", "[ ]")
 
 
 def strongest(rules: Sequence[Rule], matches: Callable[[Rule], bool]) -> Rule | None:

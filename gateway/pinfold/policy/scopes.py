@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 import attrs
 
-from pinfold_protocol.session import Scope
+from pinfold.policy.facts import Effective
+from pinfold.policy.rules import Rule
+from pinfold_protocol.session import PROFILES, Profile, Scope
 
 _FROM_STRICT: dict[str, tuple[object, ...]] = {
     "confine_writes": (True, False),
@@ -18,6 +20,24 @@ _FROM_STRICT: dict[str, tuple[object, ...]] = {
     "staleness": ("require-read", "detect", "off"),
 }
 """The values of each member, the strictest first."""
+
+
+def effective(
+    profile: Profile,
+    overrides: Mapping[str, object],
+    rules: tuple[Rule, ...] = (),
+    turns: Mapping[str, Mapping[str, object]] | None = None,
+) -> Effective:
+    """What is in force: a profile's scope with overrides, narrowed by turns (members by turn id).
+    Members are named as in Scope, and their values are of its types."""
+    own = attrs.evolve(PROFILES[profile], **overrides)  # type: ignore[arg-type]
+    scope, decided = narrowed(own, turns or {})
+    return Effective(scope, frozenset(overrides), decided, rules)
+
+
+def values_of(member: str) -> tuple[object, ...]:
+    """The values that a member of Scope can have, the strictest first. Raises KeyError."""
+    return _FROM_STRICT[member]
 
 
 def stricter(member: str, one: object, other: object) -> object:

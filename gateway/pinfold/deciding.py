@@ -1,0 +1,86 @@
+"""Look and decide: the one place where facts are gathered and a decision is made of them.
+
+Calls, explanations and hooks all come here. Everything may block.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+import attrs
+
+from pinfold.memory.roots import Look, RootPath
+from pinfold.paths.errors import reraise
+from pinfold.paths.opened import Opened
+from pinfold.paths.volume import Volumes
+from pinfold.paths.walk import glance, walk
+from pinfold.policy.decide import decide
+from pinfold.policy.facts import Answers, Call, Effective, Facts, ShellVerdict, unasked
+from pinfold_protocol.decision import Decision
+
+
+@attrs.frozen
+class Decided:
+    """What was found and decided; its descriptors are open as long as the context lasts."""
+
+    opened: Opened
+    facts: Facts
+    decision: Decision
+    look: Look
+
+
+@attrs.frozen
+class Ground:
+    """What is decided on: the roots, the scope in force, and what was answered to its questions.
+    `record`: the real path of the gateway's own record, None where none is kept."""
+
+    roots: tuple[RootPath, ...]
+    effective: Effective
+    volumes: Volumes
+    record: str | None = None
+    answers: Answers = unasked
+
+
+@contextmanager
+def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> Iterator[Decided]:
+    """Open an absolute path, look at the roots, decide. With `cached`, raises WouldBlock where a
+    look would have to wait.
+
+    Raises ToolError where something cannot be looked at: then nothing was decided.
+    """
+    effective, volumes = ground.effective, ground.volumes
+    scope = effective.scope
+    changing = call.action == "change"
+    confined = scope.confine_writes if changing else scope.confine_reads
+    trust = confined or (scope.bypass_ask and bool(effective.rules))
+    with ExitStack() as held:
+        try:
+            opened = held.enter_context(walk(path) if changing else glance(path, cached=cached))
+            look = held.enter_context(
+                Look(ground.roots, scope, volumes, trust=trust, cached=cached)
+            )
+            facts = Facts(opened.as_target(), look.whole() if changing else look.names_only())
+            if changing:
+                facts = look.add_links_and_aliases(facts, opened)
+                facts = attrs.evolve(facts, record=ground.record)
+        except OSError as error:  # what cannot be looked at is not changed
+            reraise(error, str(error.filename or path))
+        decision = decide(call, facts, effective, ground.answers)
+        yield Decided(opened, facts, decision, look)
+
+
+def judged_command(
+    ground: Ground, command: str, start: str, *, home: str, env: Mapping[str, str]
+) -> ShellVerdict:
+    """What the shell gate says of a command that would run in the directory `start`."""
+    from pinfold.memory.repositories import Finder, memory_of  # few calls are of a shell
+    from pinfold.policy.shell.gate import judge, read
+
+    reading = read(command)
+    if not reading.places:
+        return judge(reading, {})
+    try:
+        with Look(ground.roots, ground.effective.scope, ground.volumes, trust=True) as look:
+            finder = Finder(start, home, env, memory_of(look.names_only()))
+            return judge(reading, {place: finder.find(place) for place in reading.places})
+    except OSError as error:  # what cannot be looked at is not proven
+        return ShellVerdict(False, f"`git` would run where nothing can be seen ({error.strerror})")
