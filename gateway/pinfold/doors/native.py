@@ -186,6 +186,16 @@ class Native:
             self._gateway.on_trouble = log
         return self._gateway
 
+    def watch_memory(self, changed: Callable[[], None]) -> None:
+        """Be told on the loop's thread, after the client, when a call changes memory."""
+        told = self.gateway.on_memory_change
+
+        def tell(params: "MemoryDidChangeParams") -> None:
+            told(params)
+            self._loop.call_soon_threadsafe(changed)
+
+        self.gateway.on_memory_change = tell
+
     def _tell_of_change(self, params: "MemoryDidChangeParams") -> None:
         """On the thread of the change; goes out before its answer."""
         from pinfold_protocol.methods import MEMORY_DID_CHANGE

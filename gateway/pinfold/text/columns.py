@@ -1,4 +1,4 @@
-"""Columns as editors count them: in units of UTF-8, UTF-16 or UTF-32, and in characters (code points)."""
+"""Columns as editors count them, in units of UTF-8, UTF-16 or UTF-32, and in characters."""
 
 from bisect import bisect_right
 from collections.abc import Callable

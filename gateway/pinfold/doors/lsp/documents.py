@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import attrs
 
-from pinfold.doors.lsp.client import path_of
 from pinfold.paths.literal import encode
 from pinfold.paths.opened import identity
 from pinfold.policy.facts import Identity

@@ -117,7 +117,8 @@ class Mount:
         """The params in their own type. Raises RpcError (-32602)."""
         from lsprotocol.types import METHOD_TO_TYPES
 
-        expected = METHOD_TO_TYPES[method][2] if method in METHOD_TO_TYPES else None
+        found = METHOD_TO_TYPES.get(method)
+        expected: Any = None if found is None else found[2]
         if expected is None:
             return params
         try:
