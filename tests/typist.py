@@ -150,6 +150,13 @@ def applies(editor: Typist, name: str, edits: list[dict[str, Any]], reply: Reply
     reply(YES)
 
 
+def ends_every_line(editor: Typist, name: str, edits: list[dict[str, Any]], reply: Reply) -> None:
+    """As Neovim, whose last line always ends, and with LF as all others."""
+    text = outcome_of(editor, name, edits).replace("\r\n", "\n")
+    editor.types(name, text.removesuffix("\n") + "\n")
+    reply(YES)
+
+
 def replies_first(editor: Typist, name: str, edits: list[dict[str, Any]], reply: Reply) -> None:
     reply(YES)
     editor.types(name, outcome_of(editor, name, edits))

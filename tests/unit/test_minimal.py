@@ -28,9 +28,10 @@ CASES = [
     ("e\u0301x", "e\u0301y", [(2, 3, "y")]),
     ("no end", "no end\n", [(6, 6, "\n")]),
     ("a\r\nb", "a\nb", [(1, 3, "\n")]),  # a CRLF is never cut in two
-    ("a\nb", "a\r\nb", [(1, 1, "\r")]),
-    ("a\rb", "a\r\nb", [(2, 2, "\n")]),
-    ("a\r\r\nb", "a\r\nb", [(2, 4, "\n")]),
+    ("a\nb", "a\r\nb", [(1, 2, "\r\n")]),
+    ("a\rb", "a\r\nb", [(1, 2, "\r\n")]),
+    ("a\rx\nb", "a\r\nb", [(1, 4, "\r\n")]),
+    ("a\r\r\nb", "a\r\nb", [(1, 4, "\r\n")]),
     ("k: 1\nm: 2\n", "k: 1\nl: 3\nm: 2\n", [(5, 5, "l: 3\n")]),
 ]
 
@@ -56,6 +57,8 @@ def test_an_editor_makes_exactly_the_new_text(before: str, after: str, encoding:
         old = before[each.start : each.end]
         assert old != each.insert
         assert not _cut(before, each.start) and not _cut(before, each.end)
+        alone = before[: each.start], each.insert, before[each.end :]
+        assert sum(map(_crlfs, alone)) == _crlfs("".join(alone))
         if "\r" not in old + each.insert:  # at a CRLF it may begin or end with what stays
             assert not (old and each.insert and old[0] == each.insert[0])
             assert not (old and each.insert and old[-1] == each.insert[-1])
@@ -94,6 +97,11 @@ SHOWN = [
     # before, after, what the editor shows then, what that means
     ("a b c\n", "a B c\n", "a B c\n", "made"),
     ("a b c\n", "a B c\n", "a b c\n", "missing"),
+    ("a\n", "b", "b\n", "made"),  # an editor that ends every last line
+    ("a\n", "", "\n", "made"),
+    ("a\r\n", "a\r\nb\n", "a\r\nb\r\n", "made"),  # or has one ending for all
+    ("a\n", "a", "a\n", "missing"),
+    ("a\nb", "a\r\nb", "a\nb\n", "missing"),
     ("a b c\n", "a B c\n", "a B c\nmore", "made"),
     ("a b c\n", "a B c\n", "more\na B c\n", "made"),
     ("a b c\n", "a B c\n", "a b c\nmore", "missing"),
@@ -124,6 +132,10 @@ def test_typing_elsewhere_never_turns_a_yes_into_a_no(before: str, after: str, t
     more = "\n=" + typed
     assert intent.shown_by(after + more) != "missing"
     assert intent.shown_by(before + more) != "made" or after == before + more
+
+
+def _crlfs(text: str) -> int:
+    return text.count("\r\n")
 
 
 def _cut(text: str, index: int) -> bool:

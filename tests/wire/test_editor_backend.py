@@ -217,6 +217,24 @@ def test_somebody_types_on_before_it_is_told(editor: Typist) -> None:
     assert editor.texts[name] == NEW + "four\n"
 
 
+@pytest.mark.parametrize(
+    ("content", "kept"), [("", "\n"), ("a\nb", "a\nb\n"), ("a\r\nb\n", "a\nb\n")]
+)
+def test_the_details_are_of_what_the_editor_made_of_it(
+    editor: Typist, content: str, kept: str
+) -> None:
+    path = write(editor.project / "a.md", OLD)
+    agent = editor.agent()
+    name = editor.shows(path, OLD)
+    editor.habit = typist.ends_every_line
+    made = editor.does(agent, "write_file", path, content=content)
+    assert kind(made) is None, text(made)
+    assert details(made)["sha256"] == sha256(kept) and details(made)["sizeBytes"] == len(kept)
+    assert editor.texts[name] == kept and details(made)["lineEnding"] == "lf"
+    assert "No newline" not in details(made)["diff"]
+    assert kind(editor.does(agent, "write_file", path, content="known\n")) is None
+
+
 FAILURES = [
     # habit, kind, applied, what the document shows afterwards
     (typist.lies, "backend", None, OLD),

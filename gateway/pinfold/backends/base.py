@@ -26,11 +26,13 @@ class Reading:
 @attrs.frozen
 class Written:
     """Where a change went: the identity that the file has on disk now, and for an open document
-    its version with the change."""
+    its version with the change, and the bytes as it has them where those are other ones, as in an
+    editor that ends every last line."""
 
     identity: Identity | None
     source: Source = "disk"
     version: int | None = None
+    data: bytes | None = None
 
 
 class Backend(Protocol):

@@ -99,10 +99,12 @@ class EditorBackend:
             assert seen.why is not None
             raise seen.why
         self._require_only_name(path, document)
-        return self._edit(path, document, seen.rendering.text(data))
+        return self._edit(path, document, seen.rendering, data)
 
-    def _edit(self, path: CheckedPath, document: Document, text: str) -> Written:
-        intent = intend(document.text, text)
+    def _edit(
+        self, path: CheckedPath, document: Document, rendering: Rendering, data: bytes
+    ) -> Written:
+        intent = intend(document.text, rendering.text(data))
         with path.publishing():
             if self._document(path.opened) != document:
                 raise ChangedUnderfoot(path.opened.literal)
@@ -116,7 +118,9 @@ class EditorBackend:
         if error is not None:
             raise error
         status = path.opened.status
-        return Written(None if status is None else identity(status), "buffer", outcome.version)
+        found = None if status is None else identity(status)
+        kept = None if outcome.text == intent.after else rendering.saved(outcome.text)
+        return Written(found, "buffer", outcome.version, kept)
 
     # What is open
 

@@ -25,11 +25,13 @@ for a pause in typing."""
 @attrs.frozen
 class Outcome:
     """What is known of an edit in the end. `shown`: what the last version shows; `changed`:
-    whether there was any later version; `version`: the first one that shows the edit."""
+    whether there was any later version; `version`: the first one that shows the edit, and `text`
+    what it was with nothing but that."""
 
     shown: Shown = "missing"
     changed: bool = False
     version: int | None = None
+    text: str = ""
     reply: Reply | None = None
     reason: str = ""
     over: Literal["closed", "lost"] | None = None
@@ -59,7 +61,9 @@ class Outcome:
             moved = each.text != intent.before or each.lost
             found = attrs.evolve(found, shown=shown, changed=found.changed or moved)
             if shown == "made":
-                return attrs.evolve(found, version=each.version)
+                kept = intent.as_kept(each.text)
+                text = intent.after if kept is None else kept
+                return attrs.evolve(found, version=each.version, text=text)
         return found
 
     def error(self, name: str) -> ToolError | None:

@@ -6,6 +6,7 @@ import attrs
 
 from pinfold.text.codec import Splice
 from pinfold.text.edit import common_prefix, common_suffix
+from pinfold.text.lines import normalize
 from pinfold.text.minimal import minimal, spliced
 
 Shown = Literal["made", "missing", "unclear"]
@@ -27,12 +28,20 @@ class Intent:
             return "made"
         if text == self.before:
             return "missing"
+        if self.as_kept(text) is not None:
+            return "made"
         if _apart(self.after, text, self._inserted()):
             return "made"
         replaced = [(each.start, each.end) for each in self.splices]
         if _apart(self.before, text, replaced) and not self._may_be_misplaced(text):
             return "missing"
         return "unclear"
+
+    def as_kept(self, text: str) -> str | None:
+        """A text that is the one that was meant, as an editor keeps it: with other line endings, or
+        another end of the last line. None if it is not that."""
+        kept = _kept(text) == _kept(self.after)
+        return text if kept and _kept(self.before) != _kept(self.after) else None
 
     def _may_be_misplaced(self, text: str) -> bool:
         """Whether what is new in a text could be this edit, at another place."""
@@ -59,6 +68,11 @@ def intend(before: str, after: str) -> Intent:
     splices = minimal(before, after)
     assert spliced(before, splices) == after
     return Intent(before, after, splices)
+
+
+def _kept(text: str) -> str:
+    """Many editors have one kind of ending in all of a file, and always one at its end."""
+    return normalize(text).removesuffix("\n")
 
 
 def _changed(text: str, later: str) -> _Span:

@@ -21,7 +21,8 @@ _CUTTERS: tuple[_Cutter, ...] = (split_lines, _WORD.findall)
 
 def minimal(before: str, after: str) -> tuple[Splice, ...]:
     """Splices that make `after` of `before`: in order, apart from each other, and none of them
-    beginning or ending between the CR and the LF of one ending. Empty if the texts are equal."""
+    beginning or ending between the CR and the LF of one ending, of the one text or the other.
+    Empty if the texts are equal."""
     found: list[Splice] = []
     for each in _differences(before, after, 0, _CUTTERS):
         whole = _whole_endings(before, each)
@@ -75,11 +76,17 @@ def _compared(
 
 
 def _whole_endings(text: str, splice: Splice) -> Splice:
+    """With all of every CRLF that it takes apart or puts together: half of one is a line of its
+    own to many editors."""
     start, end, insert = splice.start, splice.end, splice.insert
     if splits_ending(text, start):
         start, insert = start - 1, "\r" + insert
     if splits_ending(text, end):
         end, insert = end + 1, insert + "\n"
+    if (insert or text[:start])[-1:] == "\r" and text[end : end + 1] == "\n":
+        end, insert = end + 1, insert + "\n"
+    if insert[:1] == "\n" and text[:start][-1:] == "\r":
+        start, insert = start - 1, "\r" + insert
     return Splice(start, end, insert)
 
 

@@ -99,28 +99,33 @@ def finish(
         most = place.limits.max_file_bytes
         message = f"{real}: the outcome would be {len(data)} bytes, over the limit of {most}"
         raise ToolError("too-large", message, sizeBytes=len(data), limit=most)
-    digest = hashlib.sha256(data).hexdigest()
-    diff = _diff(old, new, real) if changed else ""
+    details = _outcome(old, new, real)
     place.require_wanted()
     where: Reading | Written = old.content or Written(None)
     if changed and not dry_run:
         where = place.backend.replace(path, data, old.content, encoding=old.encoding)
+        if where.data is not None:
+            details = _outcome(old, decode(where.data, old.encoding), real)
         if whole or not old.stale:
-            place.known.wrote(real, where.identity, digest)
+            place.known.wrote(real, where.identity, details["sha256"])
     elif whole and not dry_run and old.content is not None:
-        place.known.saw(real, path.opened.status, digest, place.known.now())
+        place.known.saw(real, path.opened.status, details["sha256"], place.known.now())
+    return {**details, **place.origin(where)}
+
+
+def _outcome(old: Old, new: Decoded, path: str) -> dict[str, Any]:
+    changed = old.decoded is None or new.data != old.decoded.data
     return {
-        "path": real,
+        "path": path,
         "created": old.decoded is None,
         "changed": changed,
         "encoding": new.encoding,
         "bom": bool(new.mark) or (new.encoding == "utf-8" and new.text.startswith(MARK)),
         "line_ending": line_ending(new.text),
-        "size_bytes": len(data),
-        "sha256": digest,
-        "diff": diff,
+        "size_bytes": len(new.data),
+        "sha256": hashlib.sha256(new.data).hexdigest(),
+        "diff": _diff(old, new, path) if changed else "",
         "other_links": old.other_links,
-        **place.origin(where),
     }
 
 
