@@ -26,6 +26,9 @@ CASES = [
     ("x = old + old\n", "x = new + new\n", [(4, 7, "new"), (10, 13, "new")]),
     ("😀a😀\n", "😀b😀\n", [(1, 2, "b")]),
     ("e\u0301x", "e\u0301y", [(2, 3, "y")]),
+    ("a\n", "a\nb\n", [(1, 1, "\nb")]),  # for many editors no line is behind the last ending
+    ("a\nb\n", "a\n", [(1, 3, "")]),
+    ("a\r\n", "a\r\nb\r\n", [(1, 1, "\r\nb")]),
     ("no end", "no end\n", [(6, 6, "\n")]),
     ("a\r\nb", "a\nb", [(1, 3, "\n")]),  # a CRLF is never cut in two
     ("a\nb", "a\r\nb", [(1, 2, "\r\n")]),
@@ -116,7 +119,8 @@ SHOWN = [
     ("aaa", "aaaa", "aaaaa", "unclear"),  # whose it was cannot be told
     ("a b c\nd\n", "a B c\nd\n", "a b c\nB d\n", "unclear"),  # made at another place
     ("a b c\nd\n", "a  c\nd\n", "a b c\n\n", "unclear"),
-    ("x\n", "x\ny\n", "x\ny\nz\n", "unclear"),  # typed right where it ends
+    ("x\n", "x\ny\n", "x\ny\nz\n", "made"),
+    ("x", "xy", "xyz", "unclear"),  # typed right where it ends
 ]
 
 

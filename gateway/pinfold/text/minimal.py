@@ -30,6 +30,9 @@ def minimal(before: str, after: str) -> tuple[Splice, ...]:
             found[-1] = _joined(before, found[-1], whole)
         else:
             found.append(whole)
+    if found:
+        before_last = found[-2].end if len(found) > 1 else -1
+        found[-1] = _off_the_end(before, found[-1], before_last)
     return tuple(found)
 
 
@@ -88,6 +91,22 @@ def _whole_endings(text: str, splice: Splice) -> Splice:
     if insert[:1] == "\n" and text[:start][-1:] == "\r":
         start, insert = start - 1, "\r" + insert
     return Splice(start, end, insert)
+
+
+def _off_the_end(text: str, splice: Splice, others_end: int) -> Splice:
+    """What comes behind, or is taken from, the last line that ends: the same a line ending earlier.
+    For many editors there is no line behind that, and they would make one more."""
+    start, end, insert = splice.start, splice.end, splice.insert
+    old = text[start:end]
+    if end < len(text) or bool(old) == bool(insert):
+        return splice
+    for ending in ("\r\n", "\n", "\r"):
+        if text[:start].endswith(ending) and (old + insert).endswith(ending):
+            if start - len(ending) <= others_end:
+                return splice
+            moved = ending + insert.removesuffix(ending) if insert else ""
+            return Splice(start - len(ending), end - len(ending), moved)
+    return splice
 
 
 def _joined(text: str, first: Splice, second: Splice) -> Splice:
