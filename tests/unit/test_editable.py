@@ -5,10 +5,10 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import texts
 
 from pinfold.text.columns import Encoding, characters, units
 from pinfold.text.editable import EditableText, lines_of
+from support import texts
 
 ENCODINGS: list[Encoding] = ["utf-8", "utf-16", "utf-32"]
 CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from editor import TEXT, Editor, spot, uri
+
+from editor import TEXT, Editor, spot
 from support import DEADLINE, SERVE, Raw, clean_env, framed, request, write
 
 TOPIC = "---\ntype: user\nname: N\ndescription: D\n---\n"
@@ -139,10 +140,16 @@ def test_a_wrong_session_refuses_initialize(tmp_path: Path, session: Any, path: 
         assert code(answer) == -32602
         whole = "initializationOptions.pinfold.session"
         assert answer["error"]["data"]["path"] == (f"{whole}.{path}" if path else whole)
-        editor.meet()  # nothing was kept of it
-        assert [each["profile"] for each in editor.result("session/list", {})["sessions"]] == [
-            "main"
-        ]
+
+
+def test_nothing_is_kept_of_a_wrong_session(tmp_path: Path) -> None:
+    with Editor(tmp_path) as editor:
+        options = {"pinfold": {"session": {"profile": "dream", "projectRoot": "x"}}}
+        params = {"capabilities": {"textDocument": TEXT}, "initializationOptions": options}
+        assert code(editor.ask("initialize", params)) == -32602
+        editor.meet()
+        sessions = editor.result("session/list", {})["sessions"]
+        assert [each["profile"] for each in sessions] == ["main"]
 
 
 def test_a_session_for_a_client_without_documents_is_refused(tmp_path: Path) -> None:
