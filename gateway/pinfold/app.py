@@ -42,6 +42,7 @@ from pinfold.policy.facts import Answers, RootFacts, ShellVerdict, no_approver
 from pinfold.policy.names import collapse
 from pinfold.policy.rules import Rule
 from pinfold.session import EDITOR, LOCAL, Session, Sessions, merge, put
+from pinfold.text.lines import normalize
 from pinfold.tools.base import ToolType
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call
 from pinfold_protocol.compaction import CompactParams, CompactResult, Reread, ResetResult
@@ -307,14 +308,17 @@ class Gateway:
         found = self._decoded(session, path)
         return None if found is None or found.undecodable else found.text
 
-    def put_text(self, session: Session, path: str, text: str, before: str) -> bool:
-        """Replace the text of a file, as a call of the session, if it still is `before`: whether
-        that was done."""
+    def rewrite(
+        self, session: Session, path: str, before: str, change: Callable[[str], str]
+    ) -> bool:
+        """Change the text of a file, as a call of the session, if it still is `before` but for its
+        line endings, which not every editor tells: whether that was done."""
         found = self._decoded(session, path)
-        if found is None or found.undecodable or found.text != before:
+        if found is None or found.undecodable or normalize(found.text) != normalize(before):
             return False
         digest = hashlib.sha256(found.data).hexdigest()
-        arguments = {"file_path": path, "content": text, "expected_sha256": digest}
+        content = change(found.text)
+        arguments = {"file_path": path, "content": content, "expected_sha256": digest}
         params = ToolsCallParams(session.session_id, "write_file", arguments)
         return not self.call(params, session=session).is_error
 

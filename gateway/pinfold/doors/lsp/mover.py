@@ -3,6 +3,7 @@ whether it happened."""
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lsprotocol import types
@@ -13,7 +14,7 @@ from pinfold.doors.lsp.context import Context
 from pinfold.doors.lsp.features import link_at
 from pinfold.doors.lsp.moving import (
     Plan,
-    changed_text,
+    changed,
     failed,
     is_done,
     plain_edit,
@@ -24,6 +25,7 @@ from pinfold.doors.lsp.moving import (
 from pinfold.doors.rpc import Request
 from pinfold.language.moves import renamed_place
 from pinfold.paths.uri import to_uri
+from pinfold.text.lines import normalize
 from pinfold_protocol.errors import RpcError, ToolError
 
 if TYPE_CHECKING:
@@ -165,6 +167,11 @@ def _uri_of(context: Context) -> str:
 def _move(context: Context, found: Plan) -> list[str]:
     """Move, then mend what is not open. Returns the documents that could not be mended."""
     gateway, session = context.gateway, context.session
+    saved = gateway.text_of(session, found.old)
+    if context.document is not None and (
+        saved is None or normalize(saved) != normalize(context.text)
+    ):
+        raise failed("It has changes that are not saved: save it first.")
     try:
         gateway.move(session, found.old, found.new)
     except ToolError as error:
@@ -175,6 +182,6 @@ def _move(context: Context, found: Plan) -> list[str]:
         if mend.document is not None and not moved:
             continue
         path = found.new if moved else mend.path
-        if not gateway.put_text(session, path, changed_text(mend), mend.text):
+        if not gateway.rewrite(session, path, mend.text, partial(changed, mend=mend)):
             left.append(path)
     return left

@@ -18,6 +18,7 @@ from pinfold.language.moves import mended
 from pinfold.paths.literal import encode
 from pinfold.paths.opened import identity
 from pinfold.paths.uri import to_uri
+from pinfold.text.editable import EditableText
 from pinfold.text.frontmatter import INDEX_NAME
 from pinfold_protocol.errors import REQUEST_FAILED, RpcError
 
@@ -149,12 +150,9 @@ def is_done(plan: Plan) -> bool:
     return os.path.isfile(encode(plan.new)) and not os.path.lexists(encode(plan.old))
 
 
-def changed_text(mend: Mend) -> str:
-    """The document with its changes."""
-    lines = mend.text
-    from pinfold.text.editable import EditableText
-
-    edited = EditableText(lines)
+def changed(text: str, mend: Mend) -> str:
+    """The text of a document, whatever ends its lines, with its changes."""
+    edited = EditableText(text)
     for change in sorted(mend.changes, key=lambda each: each.span, reverse=True):
         span = change.span
         edited.replace((span.line, span.start), (span.line, span.end), change.text, "utf-32")

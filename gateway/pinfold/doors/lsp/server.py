@@ -16,6 +16,7 @@ from pinfold.doors.lsp.documents import Document, Documents
 from pinfold.text.columns import Encoding
 from pinfold.text.editable import EditableText
 from pinfold_protocol import SERVER_NAME
+from pinfold_protocol.errors import INTERNAL_ERROR, RpcError
 
 Ask = Callable[[str, Any], Awaitable[Any]]
 Notify = Callable[[str, Any], None]
@@ -89,7 +90,11 @@ class MountedProtocol(LanguageServerProtocol):
         if expected is None:
             return raw
         answer = {"id": 0, "jsonrpc": "2.0", "result": raw}
-        return self._converter.structure(answer, expected).result
+        try:
+            return self._converter.structure(answer, expected).result
+        except Exception as error:  # noqa: BLE001 - its hooks raise what comes to them
+            message = f"the client's answer to {method} is none"
+            raise RpcError(INTERNAL_ERROR, message) from error
 
     def _send_data(self, data: Any) -> None:
         raise RuntimeError("pygls writes nothing by itself")
