@@ -98,15 +98,17 @@ def _off_the_end(text: str, splice: Splice, others_end: int) -> Splice:
     For many editors there is no line behind that, and they would make one more."""
     start, end, insert = splice.start, splice.end, splice.insert
     old = text[start:end]
-    if end < len(text) or bool(old) == bool(insert):
+    ending = _last_ending(text[:start])
+    alike = bool(ending) and ending == _last_ending(old + insert)
+    room = start - len(ending) > others_end
+    if end < len(text) or bool(old) == bool(insert) or not alike or not room:
         return splice
-    for ending in ("\r\n", "\n", "\r"):
-        if text[:start].endswith(ending) and (old + insert).endswith(ending):
-            if start - len(ending) <= others_end:
-                return splice
-            moved = ending + insert.removesuffix(ending) if insert else ""
-            return Splice(start - len(ending), end - len(ending), moved)
-    return splice
+    moved = ending + insert.removesuffix(ending) if insert else ""
+    return Splice(start - len(ending), end - len(ending), moved)
+
+
+def _last_ending(text: str) -> str:
+    return next((each for each in ("\r\n", "\n", "\r") if text.endswith(each)), "")
 
 
 def _joined(text: str, first: Splice, second: Splice) -> Splice:
