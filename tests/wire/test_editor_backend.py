@@ -2,6 +2,7 @@
 editor does with an edit."""
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -525,6 +526,52 @@ def test_a_sent_edit_is_not_called_cancelled(editor: Typist) -> None:
     editor.habit = cancelled_then_applied
     wanted = editor.calls(agent, "edit", path, **CHANGE)
     assert kind(editor.outcome(wanted)) is None
+
+
+def test_what_the_editor_shows_is_not_guessed(editor: Typist) -> None:
+    path = write(editor.project / "a.md", OLD)
+    agent = editor.agent()
+    name = editor.shows(path, OLD)
+    editor.did_change(name, 2, {"range": "somewhere", "text": "x"})  # who knows what it did
+    for tool, arguments in (("read_file", {}), ("edit", CHANGE)):
+        assert kind(editor.does(agent, tool, path, **arguments)) == "backend"
+    assert not editor.asked and read(path) == OLD.encode()
+    editor.types(name, NEW)
+    assert text(editor.does(agent, "read_file", path)) == NEW
+
+
+def test_the_record_has_the_digests_of_the_document(tmp_path: Path) -> None:
+    with Typist(tmp_path) as editor:
+        record = tmp_path / "record" / "audit.jsonl"
+        editor.meet({"audit": {"path": str(record)}})
+        path = write(editor.project / "a.md", OLD)
+        agent = editor.agent()
+        name = editor.shows(path, OLD)
+        editor.types(name, "two\n")
+        editor.does(agent, "edit", path, **CHANGE)
+        assert editor.result("shutdown") is None
+        editor.tell("exit")
+        editor.status()
+        (line,) = [json.loads(each) for each in read(record).splitlines()]
+        assert line["outcome"] == "done" and line["tool"] == "edit"
+        digests = line["sha256Before"], line["sha256After"]
+        assert digests == (sha256("two\n"), sha256("TWO\n"))
+
+
+def test_shutdown_does_not_wait_for_an_edit(tmp_path: Path) -> None:
+    with Typist(tmp_path) as editor:
+        editor.start(seconds=600)
+        path = write(editor.project / "a.md", OLD)
+        agent = editor.agent()
+        editor.shows(path, OLD)
+        wanted = editor.calls(agent, "edit", path, **CHANGE)
+        assert editor.receive()["method"] == "workspace/applyEdit"
+        editor.send(request("bye", "shutdown"))
+        answers = {}
+        while len(answers) < 2:
+            message = editor.receive()
+            answers[message["id"]] = message["result"]
+        assert kind(answers[wanted]) == "backend" and answers["bye"] is None
 
 
 @pytest.mark.parametrize("end", ["end_input", "shutdown"])

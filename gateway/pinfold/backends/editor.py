@@ -207,6 +207,7 @@ def _leads_to(path: str, opened: Opened, *, cached: bool = False) -> str | None:
     ToolError where that cannot be said, since a buffer might be missed."""
     try:
         with glance(path, cached=cached) as found:
+            found.require_means()
             if found.real is not None and found.real == opened.real:
                 return "path"
             if found.status is None or opened.status is None:
