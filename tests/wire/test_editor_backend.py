@@ -12,7 +12,7 @@ import pytest
 
 import typist
 from editor import uri
-from support import Raw, decision, details, kind, read, request, write
+from support import Raw, decision, details, kind, read, request, resident_kib, write
 from typist import Typist, workspace_edit
 
 OLD, NEW = "one\ntwo\nthree\n", "one\nTWO\nthree\n"
@@ -572,6 +572,20 @@ def test_shutdown_does_not_wait_for_an_edit(tmp_path: Path) -> None:
             message = editor.receive()
             answers[message["id"]] = message["result"]
         assert kind(answers[wanted]) == "backend" and answers["bye"] is None
+
+
+@pytest.mark.slow
+def test_a_thousand_edits_leave_nothing_behind(editor: Typist) -> None:
+    path = write(editor.project / "a.md", OLD)
+    agent = editor.agent()
+    kept = []
+    for count in (200, 1000):
+        for _ in range(count):
+            name = editor.shows(path, OLD)
+            assert kind(editor.does(agent, "edit", path, **CHANGE)) is None
+            editor.shuts(name)
+        kept.append(resident_kib(editor.process.pid))
+    assert kept[1] - kept[0] < 1024
 
 
 @pytest.mark.parametrize("end", ["end_input", "shutdown"])

@@ -71,7 +71,10 @@ class EditorBuffers:
             params = self._params(document, splices)
             asked = asyncio.run_coroutine_threadsafe(self._asked(params), self._loop)
             pending.begin(asked)
-            yield pending
+            try:
+                yield pending
+            finally:
+                pending.forget()
 
     def end(self) -> None:
         """Nothing more will come."""
@@ -148,6 +151,10 @@ class _Pending:
         """The request was sent."""
         self._asked = asked
         asked.add_done_callback(self._replied)
+
+    def forget(self) -> None:
+        """Nobody looks any more. The request knows of this, so this must not know of it for ever."""
+        self._asked = None
 
     def tell(self, news: Progress) -> None:
         """Something happened."""
