@@ -517,9 +517,10 @@ def test_ten_thousand_topics(met: Editor, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_memory_is_flat_after_a_thousand_documents(met: Editor, place: Path) -> None:
-    """Documents of 100 KB, opened, changed and closed: nothing of them stays."""
-    text = topic("X") + "- [x](y.md) 😀 text\n" * 5_000
+    """Documents of 20 KB, opened, changed and closed: nothing of them stays."""
+    text = topic("X") + "- [x](y.md) 😀 text\n" * 1_000
 
     def cycles(count: int, at: str) -> int:
         for number in range(count):
@@ -534,4 +535,4 @@ def test_memory_is_flat_after_a_thousand_documents(met: Editor, place: Path) -> 
     cycles(100, "warm")
     before = cycles(100, "first")
     after = cycles(1000, "then")
-    assert after - before < 16 * 1024, (before, after)
+    assert after - before < 8 * 1024, (before, after)
