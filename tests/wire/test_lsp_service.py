@@ -305,14 +305,20 @@ def test_the_word_of_an_editor_is_not_enough(
     met.tell("textDocument/didClose", {"textDocument": {"uri": name}})
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda path, memory: os.unlink(path),
-        lambda path, memory: write(memory / "pinned" / path.parent.name / "t.md", "taken"),
-        lambda path, memory: (os.unlink(path), os.symlink(path.parent / "o.md", path)),
-    ],
-)
+def gone(path: Path, _: Path) -> None:
+    path.unlink()
+
+
+def taken(path: Path, memory: Path) -> None:
+    write(memory / "pinned" / path.parent.name / "t.md", "taken")
+
+
+def linked(path: Path, _: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.parent / "o.md")
+
+
+@pytest.mark.parametrize("damage", [gone, taken, linked])
 def test_what_cannot_be_pinned_is_said(met: Editor, place: Path, damage: Any) -> None:
     path, _, name = laid(met, place)
     damage(path, met.memory)
@@ -441,9 +447,12 @@ def test_the_gateway_moves_where_the_editor_cannot(plain: Editor, corner: Path) 
     path, other, name = laid(plain, corner)
     opened = plain.did_open(other, read(other).decode())
     edits: list[Any] = []
-    answer = plain.commanded(
-        "pinfold.pin", {"uri": name}, lambda edit: edits.append(edit) or applied(edit)
-    )  # type: ignore[func-returns-value]
+
+    def editor(edit: Any) -> Any:
+        edits.append(edit)
+        return applied(edit)
+
+    answer = plain.commanded("pinfold.pin", {"uri": name}, editor)
     pinned = plain.memory / "pinned" / corner.name / "t.md"
     assert answer["result"] == {"from": str(path), "to": str(pinned)}
     assert pinned.exists() and not path.exists()
