@@ -18,6 +18,7 @@ from pinfold.doors.lsp.mover import Mover
 from pinfold.doors.lsp.moving import failed
 from pinfold.doors.rpc import Request
 from pinfold.paths.literal import working_directory
+from pinfold.text.visible import visible
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.decision import Decision
 from pinfold_protocol.errors import invalid_params
@@ -216,7 +217,7 @@ class Service:
         path, told = await self.on_document(argument.uri, work)
         if argument.show:
             lines = [f"{name}: {_in_words(each)}" for name, each in told.items()]
-            message = "\n".join((path, *lines))
+            message = "\n".join(map(visible, (path, *lines)))
             self._server.window_show_message(
                 types.ShowMessageParams(types.MessageType.Info, message)
             )
