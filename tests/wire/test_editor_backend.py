@@ -396,6 +396,18 @@ def test_a_document_is_found_whatever_its_uri_says(editor: Typist, through: str)
     assert editor.texts[name] == "unsaved TWO\n" and read(path) == OLD.encode()
 
 
+def test_a_uri_that_is_spelt_otherwise_is_the_same_document(editor: Typist) -> None:
+    path = write(editor.project / "a b.md", OLD)
+    agent = editor.agent()
+    name = editor.shows(path, OLD)
+    other = name.replace("a%20b", "%61%20%62")
+    editor.did_change(other, 2, {"text": "one two\n"})
+    found = editor.does(agent, "read_file", path)
+    assert text(found) == "one two\n" and where(found) == ("buffer", 2)
+    editor.tell("textDocument/didClose", {"textDocument": {"uri": other}})
+    assert where(editor.does(agent, "read_file", path)) == ("disk", None)
+
+
 def test_another_name_of_the_same_file_is_read_and_not_edited(editor: Typist) -> None:
     path = write(editor.project / "a.md", OLD)
     os.link(path, editor.project / "b.md")
@@ -567,7 +579,7 @@ def test_shutdown_does_not_wait_for_an_edit(tmp_path: Path) -> None:
         wanted = editor.calls(agent, "edit", path, **CHANGE)
         assert editor.receive()["method"] == "workspace/applyEdit"
         editor.send(request("bye", "shutdown"))
-        answers = {}
+        answers: dict[Any, Any] = {}
         while len(answers) < 2:
             message = editor.receive()
             answers[message["id"]] = message["result"]

@@ -84,6 +84,14 @@ def test_an_editor_that_pulls_is_not_pushed_to(tmp_path: Path) -> None:
         editor.send(request("w", "tools/call", params))
         asked = [editor.receive(), editor.receive()]
         assert {each.get("method") for each in asked} == {None, "workspace/diagnostic/refresh"}
+        # One question at a time, however much is changed before it is answered.
+        for number in range(5):
+            editor.call("editor", "write_file", file_path=f"{path.parent}/{number}.md", content="")
+        (first,) = [each["id"] for each in asked if "method" in each]
+        editor.send({"jsonrpc": "2.0", "id": first, "result": None})
+        assert editor.receive()["method"] == "workspace/diagnostic/refresh"
+        editor.send(request("next", "session/list", {}))
+        assert editor.receive()["id"] == "next"
         assert codes(editor, name) == []
 
 
@@ -305,14 +313,20 @@ def test_the_word_of_an_editor_is_not_enough(
     met.tell("textDocument/didClose", {"textDocument": {"uri": name}})
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda path, memory: os.unlink(path),
-        lambda path, memory: write(memory / "pinned" / path.parent.name / "t.md", "taken"),
-        lambda path, memory: (os.unlink(path), os.symlink(path.parent / "o.md", path)),
-    ],
-)
+def gone(path: Path, _: Path) -> None:
+    path.unlink()
+
+
+def taken(path: Path, memory: Path) -> None:
+    write(memory / "pinned" / path.parent.name / "t.md", "taken")
+
+
+def linked(path: Path, _: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.parent / "o.md")
+
+
+@pytest.mark.parametrize("damage", [gone, taken, linked])
 def test_what_cannot_be_pinned_is_said(met: Editor, place: Path, damage: Any) -> None:
     path, _, name = laid(met, place)
     damage(path, met.memory)
@@ -441,9 +455,12 @@ def test_the_gateway_moves_where_the_editor_cannot(plain: Editor, corner: Path) 
     path, other, name = laid(plain, corner)
     opened = plain.did_open(other, read(other).decode())
     edits: list[Any] = []
-    answer = plain.commanded(
-        "pinfold.pin", {"uri": name}, lambda edit: edits.append(edit) or applied(edit)
-    )  # type: ignore[func-returns-value]
+
+    def editor(edit: Any) -> Any:
+        edits.append(edit)
+        return applied(edit)
+
+    answer = plain.commanded("pinfold.pin", {"uri": name}, editor)
     pinned = plain.memory / "pinned" / corner.name / "t.md"
     assert answer["result"] == {"from": str(path), "to": str(pinned)}
     assert pinned.exists() and not path.exists()
@@ -517,9 +534,10 @@ def test_ten_thousand_topics(met: Editor, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_memory_is_flat_after_a_thousand_documents(met: Editor, place: Path) -> None:
-    """Documents of 100 KB, opened, changed and closed: nothing of them stays."""
-    text = topic("X") + "- [x](y.md) 😀 text\n" * 5_000
+    """Documents of 20 KB, opened, changed and closed: nothing of them stays."""
+    text = topic("X") + "- [x](y.md) 😀 text\n" * 1_000
 
     def cycles(count: int, at: str) -> int:
         for number in range(count):
@@ -534,4 +552,4 @@ def test_memory_is_flat_after_a_thousand_documents(met: Editor, place: Path) -> 
     cycles(100, "warm")
     before = cycles(100, "first")
     after = cycles(1000, "then")
-    assert after - before < 16 * 1024, (before, after)
+    assert after - before < 8 * 1024, (before, after)

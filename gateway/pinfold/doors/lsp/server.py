@@ -92,7 +92,7 @@ class MountedProtocol(LanguageServerProtocol):
         answer = {"id": 0, "jsonrpc": "2.0", "result": raw}
         try:
             return self._converter.structure(answer, expected).result
-        except Exception as error:  # noqa: BLE001 - its hooks raise what comes to them
+        except Exception as error:
             message = f"the client's answer to {method} is none"
             raise RpcError(INTERNAL_ERROR, message) from error
 
