@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# As an installed package is: a process that starts for every call must not compile first.
+COMPILE := $(BIN)/python -m compileall -q gateway/pinfold protocol/pinfold_protocol
 NODE_PEERS := tests/clients/node/node_modules tests/clients/hosts/node_modules
 
 .PHONY: help demo test check test-clients test-slow schema bench clean
@@ -35,6 +37,7 @@ bench: $(VENV)/.runtime ## Start, latency, compaction and listing, as ratios
 	$(BIN)/python benchmarks/startup_and_reads.py
 	$(BIN)/python benchmarks/compaction.py
 	$(BIN)/python benchmarks/memory_index.py
+	$(BIN)/python benchmarks/hook.py
 
 clean: ## Remove what make made
 	rm -rf $(VENV) $(NODE_PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -42,14 +45,17 @@ clean: ## Remove what make made
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pinfold needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv --clear $(VENV) || { echo "On Debian, apt-get install python3-venv first."; exit 1; }
+	$(PIP) --upgrade pip # an old one's scripts import re, which a hook would pay for at every call
 	@touch $@
 
 $(VENV)/.runtime: pyproject.toml | $(VENV)/.made
 	$(PIP) --editable .
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.made
 	$(PIP) --editable '.[dev]'
+	@$(COMPILE)
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.clients: pyproject.toml | $(VENV)/.dev

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ALLOWED, DENIED, FAILED = 0, 1, 2
 _HOSTS = ("qwen-code", "claude-code", "gemini-cli", "codex", "opencode")
+_HOOK_HOSTS = ("claude-code", "qwen-code")
 _HOOK_FOR_PEOPLE = frozenset({"-h", "--help", "--install", "--uninstall", "--show"})
 _PROFILES = ("main", "extraction", "dream", "remember")
 
@@ -81,6 +82,12 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="serve JSON-RPC on stdin and stdout (for hosts)")
     _serve_options(serve)
     serve.set_defaults(command=_serve)
+
+    hook = commands.add_parser(
+        "hook", help="decide about a host's own tools, from its hooks (for hosts; --install)"
+    )
+    _hook_options(hook)
+    hook.set_defaults(command=_hook)
 
     explain = commands.add_parser("explain", help="say whether a call would be allowed, and why")
     explain.add_argument(
@@ -144,6 +151,36 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     about.add_argument("--tool-prefix", metavar="TEXT", help="goes before the names of our tools")
     about.add_argument("--layout", choices=("qwen", "claude"), help="where memory roots are")
     about.add_argument("--scope", action="append", default=[], metavar="MEMBER=VALUE")
+
+
+def _hook_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Reads an event from stdin and answers it on stdout, as a hook of an agent host does. For "
+        "people: --install puts it into the host's settings, --uninstall takes it out, --show "
+        "prints what sessions have read of memory."
+    )
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument("--install", action="store_true", help="show the entry, and write it")
+    asked.add_argument("--uninstall", action="store_true", help="take the entry out again")
+    asked.add_argument("--show", action="store_true", help="what is recorded of reads")
+    parser.add_argument("--yes", action="store_true", help="write without a question")
+    parser.add_argument("--json", action="store_true", help="with --show: print JSON")
+    parser.add_argument("--host", choices=_HOOK_HOSTS)
+    parser.add_argument(
+        "--project",
+        metavar="DIR",
+        help="the project (default: as the host says); with --install, into its settings instead "
+        "of the user's",
+    )
+    session = parser.add_argument_group("what the agent may do; by default pinned/ is protected")
+    session.add_argument("--profile", choices=_PROFILES, help="default: main")
+    session.add_argument("--scope", action="append", default=[], metavar="MEMBER=VALUE")
+    session.add_argument("--rules", metavar="FILE", help="base rules: a file of JSON")
+    session.add_argument("--layout", choices=("qwen", "claude"), help="default: the host's own")
+    session.add_argument(
+        "--memory", action="append", default=[], metavar="KIND=DIR", help="a root of your own"
+    )
+    session.add_argument("--deadline", metavar="SECONDS", help="answer by then (default: 5)")
 
 
 def _session_options(parser: argparse.ArgumentParser, profile: str) -> None:
@@ -228,6 +265,38 @@ def _flags(options: argparse.Namespace) -> Flags:
         tool_prefix=options.tool_prefix,
         scope=dict(map(_override, options.scope)),
     )
+
+
+# hook
+
+
+def _hook(options: argparse.Namespace) -> int:
+    from pinfold.recalled import show
+
+    if options.show:
+        return show(options.host, as_json=options.json)
+    from pinfold.doors.hook.flags import BadFlags, read
+    from pinfold.installer.install import install, uninstall
+
+    given = _hook_flags(options)
+    try:
+        flags = read(given)
+    except BadFlags as error:
+        return _failed(str(error))
+    project = None if options.project is None else os.path.abspath(options.project)
+    if options.install:
+        return install(flags, given, project=project, yes=options.yes)
+    return uninstall(flags, project=project, yes=options.yes)
+
+
+def _hook_flags(options: argparse.Namespace) -> list[str]:
+    """As a host is to give them; which project it is, the host says itself."""
+    single = ("host", "profile", "rules", "layout", "deadline")
+    given = [(name, value) for name in single if (value := getattr(options, name)) is not None]
+    if options.rules is not None:
+        given = [(n, os.path.abspath(v) if n == "rules" else v) for n, v in given]
+    given += [(name, value) for name in ("scope", "memory") for value in getattr(options, name)]
+    return [word for name, value in given for word in (f"--{name}", value)]
 
 
 # explain, roots, index

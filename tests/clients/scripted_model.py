@@ -37,9 +37,11 @@ class ScriptedModel:
     """The server's state: the script, and what was asked."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        self._steps = steps
+        self.steps = steps
         self._lock = threading.Lock()
         self.port = 0
+        self.used = 10
+        """How many tokens a request is said to have had."""
         self.bodies: list[dict[str, Any]] = []
         self.results: list[str] = []
         """The tool results of the longest conversation so far, as text."""
@@ -64,12 +66,12 @@ class ScriptedModel:
                 self.results = results
             if offered:
                 self.offered = [name for _, name in offered]
-            if not offered or len(results) >= len(self._steps):
+            if not offered or len(results) >= len(self.steps):
                 return None
             if len(self.bodies) > _MOST_REQUESTS:
                 self.trouble.append("too many requests")
                 return None
-            step = self._steps[len(results)]
+            step = self.steps[len(results)]
             for space, name in offered:
                 if re.search(step.tool, f"{space}{name}"):
                     return Call(name, step.arguments, space)
@@ -78,9 +80,11 @@ class ScriptedModel:
 
 
 @contextmanager
-def scripted_model(steps: Sequence[Step]) -> Iterator[ScriptedModel]:
+def scripted_model(
+    steps: Sequence[Step], kind: type[ScriptedModel] = ScriptedModel
+) -> Iterator[ScriptedModel]:
     """Serve on a free port until the block ends."""
-    model = ScriptedModel(steps)
+    model = kind(steps)
 
     class Handler(_Handler):
         """The handler of this model."""
@@ -168,7 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
             calls = [{"id": f"call_{number}", "type": "function", "function": function}]
             message = {"role": "assistant", "content": None, "tool_calls": calls}
         reason = "stop" if call is None else "tool_calls"
-        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        used = self.model.used
+        usage = {"prompt_tokens": used, "completion_tokens": 5, "total_tokens": used + 5}
         about = {"id": f"chat_{number}", "created": 1, "model": MODEL}
         if not body.get("stream"):
             choice = {"index": 0, "message": message, "finish_reason": reason}

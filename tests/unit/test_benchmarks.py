@@ -13,6 +13,7 @@ SMALL = {
     "startup_and_reads.py": ["--rounds", "1", "--calls", "3"],
     "compaction.py": ["--rounds", "1", "--chars", "8"],
     "memory_index.py": ["--rounds", "1", "--topics", "50"],
+    "hook.py": ["--rounds", "1"],
 }
 
 

@@ -17,11 +17,12 @@ class BadFlags(Exception):
 
 
 class Flags:
-    """`scope` in the names of the wire, `memory` by kind of root; None where nothing is said."""
+    """`scope` in the names of the wire, `memory` by kind of root; None where nothing is said.
+    Without a profile it is `main`, with `protectPinned`."""
 
     def __init__(self) -> None:
         self.host = ""
-        self.profile = "main"
+        self.profile: str | None = None
         self.project: str | None = None
         self.layout: str | None = None
         self.rules: str | None = None
@@ -44,6 +45,9 @@ def read(arguments: "Sequence[str]") -> Flags:
         _TAKEN[name](flags, value)
     if not flags.host:
         raise BadFlags("--host is missing")
+    if flags.profile is None:  # whoever says nothing wants what hooks are for
+        flags.profile = "main"
+        flags.scope.setdefault("protectPinned", True)
     return flags
 
 

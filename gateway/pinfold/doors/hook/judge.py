@@ -197,9 +197,10 @@ def _host(flags: Flags) -> Host:
 
 
 def _profile(flags: Flags) -> str:
-    if flags.profile not in PROFILES:
-        raise BadFlags(f"--profile: must be one of {', '.join(PROFILES)}, not {flags.profile!r}")
-    return flags.profile
+    profile = flags.profile or "main"
+    if profile not in PROFILES:
+        raise BadFlags(f"--profile: must be one of {', '.join(PROFILES)}, not {profile!r}")
+    return profile
 
 
 def _overrides(flags: Flags) -> "dict[str, object]":
