@@ -17,7 +17,7 @@ from typing import Any
 from speakers import SERVER_FS, SPEAKERS, Speaker, node
 
 MIB = 1 << 20
-PEER = "Node server-fs"
+PEER, FLOOR = "Node server-fs", "bare loop, orjson"
 IN_FLIGHT = 32
 INITIALIZE, FIRST_READ = "spawn to the answer to initialize", "spawn to the first read"
 SMALL, PER_SECOND = "read 4 KiB, p50", f"calls per second, {IN_FLIGHT} in flight"
@@ -105,15 +105,15 @@ def per_second(server: Speaker, params: dict[str, Any], calls: int) -> float:
     return calls / took
 
 
-def measure(rounds: int, calls: int) -> dict[str, list[dict[str, float]]]:
+def measure(rounds: int, calls: int, names: list[str]) -> dict[str, list[dict[str, float]]]:
     """All rounds, the servers alternating."""
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in SPEAKERS}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as temporary:
         base = os.path.realpath(temporary)
         files = lay(base)
         for _ in range(rounds):
-            for name, kind in SPEAKERS.items():
-                found[name].append(one_round(kind, base, files, calls))
+            for name in names:
+                found[name].append(one_round(SPEAKERS[name], base, files, calls))
     return found
 
 
@@ -121,7 +121,7 @@ def ratios(
     found: dict[str, list[dict[str, float]]], what: str
 ) -> dict[str, tuple[float, float, float]]:
     """By server: the ratio of the medians to the peer's; the smallest and largest of a round."""
-    peer = [each[what] for each in found[PEER]]
+    peer = [each[what] for each in found[PEER if PEER in found else FLOOR]]
     table = {}
     for name, rounds in found.items():
         own = [each[what] for each in rounds]
@@ -133,7 +133,8 @@ def ratios(
 
 def draw(found: dict[str, list[dict[str, float]]]) -> None:
     """One table: ratios to the Node server, with their spread."""
-    print(f"{'ratio to ' + PEER:36}" + "".join(f"{name:>22}" for name in found) + f"{'goal':>9}")
+    peer = PEER if PEER in found else FLOOR
+    print(f"{'ratio to ' + peer:36}" + "".join(f"{name:>22}" for name in found) + f"{'goal':>9}")
     for what, (sign, goal) in GOALS.items():
         cells = [
             f"{middle:9.3f} ({low:.2f}–{high:.2f})"
@@ -147,10 +148,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--calls", type=int, default=400)
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--without-node", action="store_true", help="ratios to the bare loop")
     options = parser.parse_args()
-    if node() is None or not SERVER_FS.exists():
+    names = [name for name in SPEAKERS if name != PEER or not options.without_node]
+    if PEER in names and (node() is None or not SERVER_FS.exists()):
         sys.exit("`make bench` installs the peers first")
-    found = measure(options.rounds, options.calls)
+    found = measure(options.rounds, options.calls, names)
     draw(found)
     if options.json:
         Path(options.json).write_text(json.dumps(found, indent=2))

@@ -3,6 +3,7 @@
 Everything here may block, and is safe to call from several threads.
 """
 
+import hashlib
 import os
 import secrets
 import threading
@@ -30,8 +31,9 @@ from pinfold.memory.layouts import Surroundings
 from pinfold.memory.prompts import prompt_rules
 from pinfold.memory.roots import Look, configured_roots, find_git_root, report
 from pinfold.paths.errors import WouldBlock
-from pinfold.paths.literal import decode, encode, expand, home_directory
-from pinfold.paths.uri import from_uri, is_uri
+from pinfold.paths.literal import decode, encode, expand, home_directory, working_directory
+from pinfold.paths.opened import check
+from pinfold.paths.uri import from_uri, is_uri, to_uri
 from pinfold.paths.volume import Volumes
 from pinfold.paths.walk import glance
 from pinfold.policy.confinement import managed
@@ -39,7 +41,8 @@ from pinfold.policy.decide import decide
 from pinfold.policy.facts import Answers, RootFacts, ShellVerdict, no_approver
 from pinfold.policy.names import collapse
 from pinfold.policy.rules import Rule
-from pinfold.session import Session, Sessions, merge, put
+from pinfold.session import EDITOR, LOCAL, Session, Sessions, merge, put
+from pinfold.text.lines import normalize
 from pinfold.tools.base import ToolType
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call, offered
 from pinfold_protocol.compaction import CompactParams, CompactResult, Reread, ResetResult
@@ -48,11 +51,15 @@ from pinfold_protocol.decision import Decision, ExplainParams, RootKind, RuleSpe
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
 from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import (
+    PROFILES,
     AuditOptions,
     ConnectionOptions,
+    EditorSession,
+    FileDidChangeParams,
     Limits,
     MemoryDidChangeParams,
     MemoryOptions,
+    Profile,
     Root,
     SessionCloseResult,
     SessionConfigureParams,
@@ -72,8 +79,11 @@ from pinfold_protocol.tools import (
 
 if TYPE_CHECKING:
     from pinfold.audit.recorder import Recorder
+    from pinfold.backends.buffers import Buffers
     from pinfold.compaction import Evidence
+    from pinfold.memory.survey import Survey
     from pinfold.relay import Relayed
+    from pinfold.text.codec import Decoded
     from pinfold.upstreams import Upstreams
     from pinfold_protocol.memory import MemoryIndexResult
 
@@ -94,7 +104,7 @@ class Gateway:
     ) -> None:
         self._env = dict(os.environ) if env is None else env
         self._home = home_directory(self._env)
-        self._cwd = cwd or _working_directory()
+        self._cwd = cwd or working_directory()
         self._volumes = Volumes()
         self.calls = Calls(self._volumes, lambda: self.limits, self._real_record, seam)
         self._defaults = MemoryOptions()
@@ -103,6 +113,7 @@ class Gateway:
         self._digests_lock = threading.Lock()
         self._recorder: Recorder | None = None
         self.on_memory_change: Callable[[MemoryDidChangeParams], None] = lambda params: None
+        self.on_file_change: Callable[[FileDidChangeParams], None] = lambda params: None
         self.on_trouble: Callable[[str], None] = lambda message: None
         self._upstreams: Upstreams | None = None
         self.limits = Limits()
@@ -116,14 +127,8 @@ class Gateway:
                 value = getattr(options.limits, field.name)
                 if value is not None and value < 1:
                     raise invalid_params(f"limits.{wire_name(Limits, field)}", "must be at least 1")
-        if options.memory is not None:
-            configured_roots(options.memory, self._surroundings("/"))
         upstreams = self._with_upstreams(options)
-        if options.rules is not None:
-            from pinfold.policy.rules import Anchors, read_rules
-
-            known = self._known_tools(upstreams)
-            read_rules(options.rules, "connection", Anchors("/", self._home), known)
+        self._require_readable(options.memory, options.rules, "connection", upstreams)
         # All of it is right: only now is any of it taken.
         self.limits = options.limits or self.limits
         self._defaults = options.memory or self._defaults
@@ -131,6 +136,29 @@ class Gateway:
         self._upstreams = upstreams
         if recorder is not None:
             self._recorder = recorder
+
+    def require_valid(self, session: EditorSession) -> None:
+        """What can be said of an editor's session before it is opened, without a look at the disk.
+        Raises RpcError (-32602)."""
+        if session.project_root is not None:
+            self.project_root(session.project_root)
+        _id("sessionId", session.session_id)
+        self._require_readable(session.memory, session.rules, "session", self._upstreams)
+
+    def _require_readable(
+        self,
+        memory: MemoryOptions | None,
+        rules: list[RuleSpec] | None,
+        of: str,
+        upstreams: "Upstreams | None",
+    ) -> None:
+        if memory is not None:
+            configured_roots(memory, self._surroundings("/"))
+        if rules is not None:
+            from pinfold.policy.rules import Anchors, read_rules
+
+            known = self._known_tools(upstreams)
+            read_rules(rules, of, Anchors("/", self._home), known)
 
     # Upstreams
 
@@ -152,14 +180,6 @@ class Gateway:
     def _known_tools(self, upstreams: "Upstreams | None") -> set[str]:
         """The names that rules may give."""
         return {*TOOLS, *HOST_TOOLS, *(() if upstreams is None else upstreams.tools())}
-
-    def _backend(self, params: SessionOpenParams) -> str | None:
-        """The upstream that a session asks for, running; None for the disk. Raises RpcError."""
-        if params.backend in (None, "local"):
-            return None
-        assert params.backend is not None
-        self.upstreams.start(params.backend, self)
-        return params.backend
 
     def offered(self, session: Session | None = None) -> list[dict[str, Any]]:
         """The tools that a session may call, as plain JSON; an upstream's own as it lists them."""
@@ -260,7 +280,7 @@ class Gateway:
         """`session/open`. Raises RpcError (-32602)."""
         project = self.project_root(params.project_root)
         roots = configured_roots(self._memory(params.memory), self._surroundings(project))
-        upstream = self._backend(params)
+        backend = self._backend(params.backend)
         session = Session(
             _id("sessionId", params.session_id),
             params.profile,
@@ -268,11 +288,28 @@ class Gateway:
             roots,
             merge({}, params.scope),
             self._all_rules(params.rules, project),
-            upstream,
+            backend,
         )
         result = self._result(session)
         self.sessions.add(session)
         return result
+
+    def attach_editor(self, buffers: "Buffers") -> None:
+        """Let sessions have an editor's open documents as their backend."""
+        from pinfold.backends.editor import EditorBackend
+
+        backend = EditorBackend(self.calls.backend, buffers, lambda: self.limits.editor_seconds)
+        self.calls.backends[EDITOR] = backend
+
+    def _backend(self, name: str | None) -> str:
+        """One that there is; an upstream runs then. Raises RpcError (-32602)."""
+        if name is None or name in self.calls.backends:
+            return name or LOCAL
+        if name == EDITOR:
+            problem = "needs a client that announces capabilities.textDocument"
+            raise invalid_params("backend", problem)
+        self.upstreams.start(name, self)
+        return name
 
     def configure_session(self, params: SessionConfigureParams) -> SessionResult:
         """`session/configure`. Waits until no change decided under the old scope is under way."""
@@ -362,6 +399,83 @@ class Gateway:
                 result = index(look, session.roots, readable, kinds, most)
             if session.effective is effective:  # else it was listed under a scope that is gone
                 return result
+
+    @contextmanager
+    def survey(self, session: Session) -> "Iterator[Survey]":
+        """A look at where documents stand in the roots of a session, and what links lead to: with
+        what is pinned, whether the session protects that or not."""
+        from pinfold.memory.index import Readable
+        from pinfold.memory.survey import Survey
+
+        scope = attrs.evolve(session.scope, protect_pinned=True, hard_links="deny")
+        readable = Readable(session.effective, session.answers)
+        with Look(session.roots, scope, self._volumes, trust=True) as look:
+            yield Survey(look, readable.may)
+
+    def text_of(self, session: Session, path: str) -> str | None:
+        """The text of a file that the session may read, decoded without loss; None for any other,
+        and where there is none."""
+        found = self._decoded(session, path)
+        return None if found is None or found.undecodable else found.text
+
+    def rewrite(
+        self, session: Session, path: str, before: str, change: Callable[[str], str]
+    ) -> bool:
+        """Change the text of a file, as a call of the session, if it still is `before` but for its
+        line endings, which not every editor tells: whether that was done."""
+        found = self._decoded(session, path)
+        if found is None or found.undecodable or normalize(found.text) != normalize(before):
+            return False
+        digest = hashlib.sha256(found.data).hexdigest()
+        content = change(found.text)
+        arguments = {"file_path": path, "content": content, "expected_sha256": digest}
+        params = ToolsCallParams(session.session_id, "write_file", arguments)
+        return not self.call(params, session=session).is_error
+
+    def move(self, session: Session, old: str, new: str) -> None:
+        """Move a file to a name that is free, both ends decided as changes, and tell of it. Raises
+        ToolError; then nothing was moved."""
+        told: list[tuple[str, Literal["created", "deleted"]]] = [(old, "deleted"), (new, "created")]
+        with self._recording(session, "move") as trace:
+            trace.path = old
+            with self.calls.decided(session, as_call("write_file"), old) as decided:
+                trace.decision = decided.decision
+            self.calls.move(session, old, new)
+        for path, kind in told:
+            with (
+                glance(path) as opened,
+                Look(session.roots, session.scope, self._volumes, trust=False) as look,
+            ):
+                root = managed(opened.real, look.names_only())
+            if root is not None:
+                real = opened.real or path
+                self.on_memory_change(MemoryDidChangeParams(session.session_id, root, real, kind))
+
+    def _decoded(self, session: Session, path: str) -> "Decoded | None":
+        from pinfold.text.codec import decode as decode_text
+
+        try:
+            with self.calls.decided(session, as_call("read_file"), path) as decided:
+                if decided.decision.decision != "allow":
+                    return None
+                checked = check(decided.opened, decided.decision)
+                data = self.calls.backend.read(checked, self.limits.max_file_bytes).data
+            return decode_text(data)
+        except ToolError:
+            return None
+
+    def who_may(self, session: Session, tool: str, path: str) -> "dict[Profile, Decision]":
+        """What each profile would be told of a call, with the roots and the rules of a session."""
+        told: dict[Profile, Decision] = {}
+        for profile in PROFILES:
+            rules = session.effective.rules
+            asked = Session(
+                session.session_id, profile, session.project_root, session.roots, {}, rules
+            )
+            told[profile] = self.explain(
+                ExplainParams(session.session_id, tool, {"file_path": path}), asked
+            )
+        return told
 
     def _memory(self, given: MemoryOptions | None) -> MemoryOptions:
         if given is None:
@@ -476,11 +590,17 @@ class Gateway:
             return None
 
     def _notify(self, session: Session, answer: Answer) -> None:
-        """Tell of a change below a root, so that a client can refresh a stale index."""
+        """Tell of a change below a root, so that a client can refresh a stale index, and an
+        editor of what it does not have open."""
         details = None if answer.outcome is None else answer.outcome.details
         root = None if answer.decision is None else answer.decision.root
-        if root is not None and isinstance(details, WriteDetails) and answer.published:
-            kind: Literal["created", "changed"] = "created" if details.created else "changed"
+        if not isinstance(details, WriteDetails) or not answer.published:
+            return
+        kind: Literal["created", "changed"] = "created" if details.created else "changed"
+        if session.backend == EDITOR and details.source == "disk":
+            uri = to_uri(details.path)
+            self.on_file_change(FileDidChangeParams(session.session_id, uri, kind))
+        if root is not None:
             params = MemoryDidChangeParams(session.session_id, root, details.path, kind)
             self.on_memory_change(params)
 
@@ -638,14 +758,6 @@ def _outcome(relayed: "Relayed") -> str:
         return "denied" if relayed.denied else f"failed:{relayed.error.kind}"
     failed = relayed.result is not None and relayed.result.get("isError") is True
     return "failed:backend" if failed else "done"
-
-
-def _working_directory() -> str:
-    """Only relative variables of the environment need it, and it may have been removed."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return "/"
 
 
 def _id(member: str, given: str | None) -> str:

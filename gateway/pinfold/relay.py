@@ -190,7 +190,7 @@ class Relay:
         if status is None or status.st_size != len(shown):
             return None
         try:
-            data = self._calls.backend.read(check(only.opened, only.decision), self._most())
+            data = self._calls.backend.read(check(only.opened, only.decision), self._most()).data
         except ToolError:
             return None
         if data != shown:

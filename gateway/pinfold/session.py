@@ -21,6 +21,7 @@ from pinfold_protocol.session import PROFILES, Profile, Scope, ScopePatch
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
+LOCAL, EDITOR = "local", "editor"
 MOST_TAGS = 100_000
 MOST_ID_CHARS = 1000
 _ON_WIRE = {wire_name(Scope, field): field.name for field in attrs.fields(Scope)}
@@ -95,9 +96,7 @@ class _Turn:
 
 
 class Session:
-    """One open session. Thread-safe: calls run on several threads. `upstream`: the name of the file
-    server that does its work; None where the gateway does. Another process may write into a hard
-    link, so in front of one they are always looked for."""
+    """One open session. Thread-safe: calls run on several threads."""
 
     def __init__(
         self,
@@ -107,10 +106,10 @@ class Session:
         roots: tuple[RootPath, ...],
         overrides: dict[str, object],
         rules: tuple[Rule, ...] = (),
-        upstream: str | None = None,
+        backend: str = LOCAL,
     ) -> None:
+        self.backend = backend
         self.session_id = session_id
-        self.upstream = upstream
         self.profile: Profile = profile
         self.project_root = project_root
         self.roots = roots
@@ -151,10 +150,18 @@ class Session:
 
     def _compute(self) -> Effective:
         turns = {name: turn.members for name, turn in self._turns.items()}
-        overrides = self._overrides
-        if self.upstream is not None:
-            overrides = {**overrides, "hard_links": "deny"}
-        return effective(self.profile, overrides, self._rules, turns)
+        return effective(self.profile, self._enforced(), self._rules, turns)
+
+    def _enforced(self) -> dict[str, object]:
+        """What an editor saves, or an upstream writes, may be written in place, and with it all
+        other names of the file."""
+        elsewhere = self.backend != LOCAL
+        return {**self._overrides, "hard_links": "deny"} if elsewhere else self._overrides
+
+    @property
+    def upstream(self) -> str | None:
+        """The name of the file server that does its work; None where the gateway does."""
+        return None if self.backend in (LOCAL, EDITOR) else self.backend
 
     def configure(self, patch: ScopePatch | None, rules: tuple[Rule, ...] | None = None) -> None:
         """Exchange the scope, and the rules if they are given: answers to the old ones are gone

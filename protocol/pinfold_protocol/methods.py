@@ -27,6 +27,7 @@ POLICY_EXPLAIN = "policy/explain"
 CONTEXT_COMPACT = "context/compact"
 CONTEXT_RESET = "context/reset"
 MEMORY_DID_CHANGE = "memory/didChange"
+FILE_DID_CHANGE = "file/didChange"
 PERMISSION_REQUEST = "permission/request"
 
 
@@ -56,6 +57,7 @@ METHODS: dict[str, Method] = {
     CONTEXT_RESET: Method(session.SessionParams, compaction.ResetResult),
     TOOLS_DID_CHANGE: Method(tools.ToolsDidChangeParams, None, "gateway-to-host"),
     MEMORY_DID_CHANGE: Method(session.MemoryDidChangeParams, None, "gateway-to-host"),
+    FILE_DID_CHANGE: Method(session.FileDidChangeParams, None, "gateway-to-host"),
     PERMISSION_REQUEST: Method(
         decision.PermissionParams, decision.PermissionResult, "gateway-to-host"
     ),

@@ -1,6 +1,6 @@
 """Sessions, scopes and memory roots (sections 2, 3 and 7 of the contract)."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
@@ -68,15 +68,16 @@ class MemoryOptions:
 
 @attrs.frozen
 class Limits:
-    """Sizes in bytes, but for `read_lines`; `ask_seconds` is how long a question waits. Defaults
-    for all sessions of a connection."""
+    """Sizes in bytes, but for `read_lines`; `ask_seconds` is how long a question waits,
+    `editor_seconds` how long an edit of an open document may take to be seen. Defaults for all
+    sessions of a connection."""
 
     max_message_bytes: int = 64 * 1024 * 1024
     max_file_bytes: int = 64 * 1024 * 1024
     read_lines: int = 2000
     read_bytes: int = 256 * 1024
     ask_seconds: int = 120
-    editor_seconds: Any = attrs.field(default=None, metadata={"unsupported": True})
+    editor_seconds: int = 10
 
 
 @attrs.frozen
@@ -125,14 +126,32 @@ class UpstreamOptions:
 
 
 @attrs.frozen
+class EditorSession:
+    """The editor's own session: what its language service sees, and under which renames and code
+    actions are decided. Members are those of `session/open`.
+
+    `project_root` is by default the first workspace folder, else the root that `initialize` names,
+    else the directory in which the gateway was started.
+    """
+
+    profile: Profile = "main"
+    project_root: str | None = None
+    session_id: str = "editor"
+    scope: ScopePatch | None = None
+    memory: MemoryOptions | None = None
+    rules: list[RuleSpec] | None = None
+
+
+@attrs.frozen
 class ConnectionOptions:
-    """`initializationOptions.pinfold`. Without `audit` nothing is recorded. `upstreams`: by the
-    name that `session/open` gives as `backend`."""
+    """`initializationOptions.pinfold`. Without `audit` nothing is recorded. `session`: for a client
+    with text documents only. `upstreams`: by the name that `session/open` gives as `backend`."""
 
     memory: MemoryOptions | None = None
     limits: Limits | None = None
     rules: list[RuleSpec] | None = None
     audit: AuditOptions | None = None
+    session: EditorSession | None = None
     upstreams: dict[str, UpstreamOptions] | None = None
 
 
@@ -273,6 +292,16 @@ class MemoryDidChangeParams:
     root: RootKind
     path: str
     kind: Literal["created", "changed", "deleted"]
+
+
+@attrs.frozen
+class FileDidChangeParams:
+    """`file/didChange`: a call of this session, whose backend is the editor, changed a file on
+    disk, since the file was not open there. `uri` names its real path."""
+
+    session_id: str
+    uri: str
+    kind: Literal["created", "changed"]
 
 
 @attrs.frozen

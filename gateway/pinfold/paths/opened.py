@@ -83,10 +83,14 @@ class Opened:
     def require_same(self, again: "Opened") -> None:
         """Raise ChangedUnderfoot unless `again` found the same thing at the same place, and OSError
         where it could not look."""
-        if again.problem in _NO_MEANS:
-            raise OSError(again.problem, os.strerror(again.problem))
+        again.require_means()
         if self._fingerprint() != again._fingerprint():
             raise ChangedUnderfoot(self.literal)
+
+    def require_means(self) -> None:
+        """Raise OSError where it is only this process that could not look."""
+        if self.problem in _NO_MEANS:
+            raise OSError(self.problem, os.strerror(self.problem))
 
     def _fingerprint(self) -> tuple[object, ...]:
         return (
@@ -99,7 +103,8 @@ class Opened:
 
     def still_named(self) -> bool:
         """Whether the kernel's name for the target still is the one that was decided on."""
-        assert self.target is not None
+        if self.target is None:
+            return False
         return decode(platform.name_of(self.target)) == self.real
 
 

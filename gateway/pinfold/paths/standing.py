@@ -6,8 +6,7 @@ what is held still has its name. Only where all of it is as it was is the old an
 """
 
 import os
-import threading
-from collections import OrderedDict
+from _thread import allocate_lock  # a hook starts for every call, and threading costs much
 
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.kernel import platform
@@ -82,8 +81,8 @@ class Standing:
 
     def __init__(self) -> None:
         self._awake = False
-        self._found: OrderedDict[str, _Found] = OrderedDict()
-        self._lock = threading.Lock()
+        self._found: dict[str, _Found] = {}
+        self._lock = allocate_lock()
 
     def again(self, path: str, *, cached: bool = False) -> Opened | None:
         """What an absolute path led to, if that still holds; None where it must be found out anew.
@@ -119,9 +118,10 @@ class Standing:
         with self._lock:
             if not self._awake:
                 return
+            self._found.pop(path, None)
             self._found[path] = _Found(opened.literal, place, opened.missing, opened.real)
             if len(self._found) > MOST:
-                self._found.popitem(last=False)
+                del self._found[next(iter(self._found))]
 
 
 def _without(path: str, count: int) -> str:
