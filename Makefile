@@ -59,7 +59,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/.made
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.clients: pyproject.toml | $(VENV)/.dev
-	$(PIP) --editable '.[dev,clients]'
+	$(PIP) --editable '.[dev,clients,editors]'
 	@touch $@
 
 # A volume that folds names is mounted by FUSE; where that is not to be had, its tests say so.

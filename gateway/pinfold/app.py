@@ -3,6 +3,7 @@
 Everything here may block, and is safe to call from several threads.
 """
 
+import hashlib
 import os
 import secrets
 import threading
@@ -31,6 +32,7 @@ from pinfold.memory.prompts import prompt_rules
 from pinfold.memory.roots import Look, configured_roots, find_git_root, report
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.literal import decode, encode, expand, home_directory
+from pinfold.paths.opened import check
 from pinfold.paths.uri import from_uri, is_uri
 from pinfold.paths.volume import Volumes
 from pinfold.paths.walk import glance
@@ -40,6 +42,7 @@ from pinfold.policy.facts import Answers, RootFacts, ShellVerdict, no_approver
 from pinfold.policy.names import collapse
 from pinfold.policy.rules import Rule
 from pinfold.session import Session, Sessions, merge, put
+from pinfold.text.lines import normalize
 from pinfold.tools.base import ToolType
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call
 from pinfold_protocol.compaction import CompactParams, CompactResult, Reread, ResetResult
@@ -48,11 +51,14 @@ from pinfold_protocol.decision import Decision, ExplainParams, RootKind, RuleSpe
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
 from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import (
+    PROFILES,
     AuditOptions,
     ConnectionOptions,
+    EditorSession,
     Limits,
     MemoryDidChangeParams,
     MemoryOptions,
+    Profile,
     Root,
     SessionCloseResult,
     SessionConfigureParams,
@@ -73,6 +79,8 @@ from pinfold_protocol.tools import (
 if TYPE_CHECKING:
     from pinfold.audit.recorder import Recorder
     from pinfold.compaction import Evidence
+    from pinfold.memory.survey import Survey
+    from pinfold.text.codec import Decoded
     from pinfold_protocol.memory import MemoryIndexResult
 
 _MOST_ARGUMENTS = 64
@@ -113,19 +121,31 @@ class Gateway:
                 value = getattr(options.limits, field.name)
                 if value is not None and value < 1:
                     raise invalid_params(f"limits.{wire_name(Limits, field)}", "must be at least 1")
-        if options.memory is not None:
-            configured_roots(options.memory, self._surroundings("/"))
-        if options.rules is not None:
-            from pinfold.policy.rules import Anchors, read_rules
-
-            known = {*TOOLS, *HOST_TOOLS}
-            read_rules(options.rules, "connection", Anchors("/", self._home), known)
+        self._require_readable(options.memory, options.rules, "connection")
         # All of it is right: only now is any of it taken.
         self.limits = options.limits or self.limits
         self._defaults = options.memory or self._defaults
         self._rules = self._rules if options.rules is None else options.rules
         if recorder is not None:
             self._recorder = recorder
+
+    def require_valid(self, session: EditorSession) -> None:
+        """What can be said of an editor's session before it is opened, without a look at the disk.
+        Raises RpcError (-32602)."""
+        if session.project_root is not None:
+            self.project_root(session.project_root)
+        _id("sessionId", session.session_id)
+        self._require_readable(session.memory, session.rules, "session")
+
+    def _require_readable(
+        self, memory: MemoryOptions | None, rules: list[RuleSpec] | None, of: str
+    ) -> None:
+        if memory is not None:
+            configured_roots(memory, self._surroundings("/"))
+        if rules is not None:
+            from pinfold.policy.rules import Anchors, read_rules
+
+            read_rules(rules, of, Anchors("/", self._home), {*TOOLS, *HOST_TOOLS})
 
     def _recorder_for(self, options: AuditOptions) -> "Recorder":
         """Nothing is opened yet. Raises RpcError (-32602)."""
@@ -249,6 +269,83 @@ class Gateway:
                 result = index(look, session.roots, readable, kinds, most)
             if session.effective is effective:  # else it was listed under a scope that is gone
                 return result
+
+    @contextmanager
+    def survey(self, session: Session) -> "Iterator[Survey]":
+        """A look at where documents stand in the roots of a session, and what links lead to: with
+        what is pinned, whether the session protects that or not."""
+        from pinfold.memory.index import Readable
+        from pinfold.memory.survey import Survey
+
+        scope = attrs.evolve(session.scope, protect_pinned=True, hard_links="deny")
+        readable = Readable(session.effective, session.answers)
+        with Look(session.roots, scope, self._volumes, trust=True) as look:
+            yield Survey(look, readable.may)
+
+    def text_of(self, session: Session, path: str) -> str | None:
+        """The text of a file that the session may read, decoded without loss; None for any other,
+        and where there is none."""
+        found = self._decoded(session, path)
+        return None if found is None or found.undecodable else found.text
+
+    def rewrite(
+        self, session: Session, path: str, before: str, change: Callable[[str], str]
+    ) -> bool:
+        """Change the text of a file, as a call of the session, if it still is `before` but for its
+        line endings, which not every editor tells: whether that was done."""
+        found = self._decoded(session, path)
+        if found is None or found.undecodable or normalize(found.text) != normalize(before):
+            return False
+        digest = hashlib.sha256(found.data).hexdigest()
+        content = change(found.text)
+        arguments = {"file_path": path, "content": content, "expected_sha256": digest}
+        params = ToolsCallParams(session.session_id, "write_file", arguments)
+        return not self.call(params, session=session).is_error
+
+    def move(self, session: Session, old: str, new: str) -> None:
+        """Move a file to a name that is free, both ends decided as changes, and tell of it. Raises
+        ToolError; then nothing was moved."""
+        told: list[tuple[str, Literal["created", "deleted"]]] = [(old, "deleted"), (new, "created")]
+        with self._recording(session, "move") as trace:
+            trace.path = old
+            with self.calls.decided(session, as_call("write_file"), old) as decided:
+                trace.decision = decided.decision
+            self.calls.move(session, old, new)
+        for path, kind in told:
+            with (
+                glance(path) as opened,
+                Look(session.roots, session.scope, self._volumes, trust=False) as look,
+            ):
+                root = managed(opened.real, look.names_only())
+            if root is not None:
+                real = opened.real or path
+                self.on_memory_change(MemoryDidChangeParams(session.session_id, root, real, kind))
+
+    def _decoded(self, session: Session, path: str) -> "Decoded | None":
+        from pinfold.text.codec import decode as decode_text
+
+        try:
+            with self.calls.decided(session, as_call("read_file"), path) as decided:
+                if decided.decision.decision != "allow":
+                    return None
+                checked = check(decided.opened, decided.decision)
+                data = self.calls.backend.read(checked, self.limits.max_file_bytes)
+            return decode_text(data)
+        except ToolError:
+            return None
+
+    def who_may(self, session: Session, tool: str, path: str) -> "dict[Profile, Decision]":
+        """What each profile would be told of a call, with the roots and the rules of a session."""
+        told: dict[Profile, Decision] = {}
+        for profile in PROFILES:
+            rules = session.effective.rules
+            asked = Session(
+                session.session_id, profile, session.project_root, session.roots, {}, rules
+            )
+            told[profile] = self.explain(
+                ExplainParams(session.session_id, tool, {"file_path": path}), asked
+            )
+        return told
 
     def _memory(self, given: MemoryOptions | None) -> MemoryOptions:
         if given is None:

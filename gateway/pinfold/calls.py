@@ -14,7 +14,8 @@ import attrs
 from pinfold.audit.entry import Trace
 from pinfold.backends.base import Backend
 from pinfold.backends.local import LocalBackend
-from pinfold.backends.locks import KeyedLocks
+from pinfold.backends.locks import DirectoryLocks, KeyedLocks
+from pinfold.backends.move import Movement
 from pinfold.backends.publish import Seam
 from pinfold.deciding import Decided, Ground, decided
 from pinfold.memory.retention import tag_for
@@ -164,6 +165,7 @@ class Calls:
     ) -> None:
         self._seam = seam
         self.backend: Backend = LocalBackend(seam)
+        self._move_locks = DirectoryLocks()
         self._files = KeyedLocks()
         self._volumes = volumes
         self._limits = limits
@@ -300,6 +302,56 @@ class Calls:
         except ToolError as error:
             return Answer(decided.decision, error=_with_near_names(error, decided.opened))
         return Answer(decided.decision, outcome=outcome, published=request.ticket.published)
+
+    # Moving: both ends are changes, and are decided as such
+
+    def move(self, session: Session, old: str, new: str) -> None:
+        """Move a regular file to a name that is free. Raises ToolError; then nothing was moved."""
+        for _ in range(_TRIES):
+            try:
+                self._move_once(session, old, new)
+                return
+            except ChangedUnderfoot:
+                continue
+        message = f"{old}: something else keeps changing it. Nothing was moved; try again."
+        raise ToolError("changed-underfoot", message)
+
+    def _move_once(self, session: Session, old: str, new: str) -> None:
+        with self._ends(session, old, new) as (source, target), ExitStack() as held:
+            self._seam("opened")
+            for key in sorted({source.opened.key, target.opened.key}, key=repr):
+                held.enter_context(self._files.hold(key))
+            Movement(
+                check(source.opened, source.decision),
+                check(target.opened, target.decision),
+                self._move_locks,
+                lambda: self._moving(session, source, target),
+            ).run()
+
+    @contextmanager
+    def _ends(self, session: Session, old: str, new: str) -> Iterator[tuple[Decided, Decided]]:
+        """Both ends, decided. Raises ToolError `denied` unless both may be changed."""
+        call = as_call("write_file")
+        with (
+            self.decided(session, call, old) as source,
+            self.decided(session, call, new) as target,
+        ):
+            for each in (source, target):
+                if each.decision.decision != "allow":
+                    raise ToolError("denied", f"Denied: {each.decision.reason}")
+            yield source, target
+
+    @contextmanager
+    def _moving(self, session: Session, source: Decided, target: Decided) -> Iterator[None]:
+        """Once more, whole, with fresh facts and the scope now in force; then no way back."""
+        old, new = source.opened.literal, target.opened.literal
+        with session.gate.passing(), self._ends(session, old, new) as (first, second):
+            source.opened.require_same(first.opened)
+            target.opened.require_same(second.opened)
+            if session.closed:
+                raise Cancelled
+            self._seam("decided")
+            yield
 
     def _workplace(self, request: Request) -> Workplace:
         session = request.session

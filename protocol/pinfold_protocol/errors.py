@@ -10,6 +10,8 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 SERVER_NOT_INITIALIZED = -32002
 REQUEST_CANCELLED = -32800
+REQUEST_FAILED = -32803
+"""Of the Language Server Protocol too: a feature that was understood, and cannot be done."""
 # Ours
 UNKNOWN_SESSION = -32010
 MESSAGE_TOO_LARGE = -32011

@@ -93,14 +93,32 @@ class AuditOptions:
 
 
 @attrs.frozen
+class EditorSession:
+    """The editor's own session: what its language service sees, and under which renames and code
+    actions are decided. Members are those of `session/open`.
+
+    `project_root` is by default the first workspace folder, else the root that `initialize` names,
+    else the directory in which the gateway was started.
+    """
+
+    profile: Profile = "main"
+    project_root: str | None = None
+    session_id: str = "editor"
+    scope: ScopePatch | None = None
+    memory: MemoryOptions | None = None
+    rules: list[RuleSpec] | None = None
+
+
+@attrs.frozen
 class ConnectionOptions:
     """`initializationOptions.pinfold`. `upstreams` is not supported yet. Without
-    `audit` nothing is recorded."""
+    `audit` nothing is recorded. `session`: for a client with text documents only."""
 
     memory: MemoryOptions | None = None
     limits: Limits | None = None
     rules: list[RuleSpec] | None = None
     audit: AuditOptions | None = None
+    session: EditorSession | None = None
     upstreams: Any = attrs.field(default=None, metadata={"unsupported": True})
 
 

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 from pinfold import __version__
 from pinfold.doors.codec import serialize
 from pinfold.doors.order import Lane, Turn, heed, resolve
-from pinfold.doors.questions import Questions, lsp_way
+from pinfold.doors.questions import Questions, lsp_way, member
 from pinfold.doors.rpc import Dialect, Request, Rpc
 from pinfold.doors.stdio import log
 from pinfold.doors.wire import CONGESTED, Wire
 from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
+from pinfold_protocol.errors import RpcError, invalid_params
 
 if TYPE_CHECKING:
     from pinfold.app import Gateway
     from pinfold.calls import Asking, Ticket
+    from pinfold.doors.lsp.mount import Mount
     from pinfold.doors.mcp import Rounds
     from pinfold.flags import Flags
     from pinfold.policy.facts import AskKey
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Asked
     from pinfold_protocol.memory import MemoryIndexParams
-    from pinfold_protocol.session import ConnectionOptions, MemoryDidChangeParams
+    from pinfold_protocol.session import ConnectionOptions, EditorSession, MemoryDidChangeParams
     from pinfold_protocol.tools import ToolsCallParams
 
 _WORKERS = 64
@@ -44,6 +46,7 @@ _BEHIND_BYTES = 1 << 20
 `_ANSWER_BYTES` to come, and all of them must fit below `CONGESTED`."""
 SETTLE_SECONDS = 0.6
 _CALL = "tools/call"
+_OPTIONS = "initializationOptions.pinfold"
 _MOST_QUESTIONS = 8
 _PUBLISHING_SECONDS = 60.0
 """How long `session/close` and `shutdown` wait for a disk that does not answer."""
@@ -97,6 +100,7 @@ class Native:
         self._turns: dict[str, Turn] = {}
         self._asking: dict[str, asyncio.Future[None]] = {}
         self.questions: Questions | None = None
+        self.editor: Mount | None = None
         self._running = 0
         self._abandoned = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -111,8 +115,8 @@ class Native:
         """LSP's members are read leniently, `initializationOptions.pinfold` strictly."""
         options = params.get("initializationOptions")
         given = options.get("pinfold") if isinstance(options, dict) else None
-        if given is not None:
-            self._read_options(given)
+        editor = is_editor(params)
+        session = None if given is None else self._read_options(given, editor)
         self.questions = Questions(
             lambda: self.gateway.limits.ask_seconds,
             lsp_way(self.rpc.ask, params.get("capabilities")),
@@ -121,16 +125,43 @@ class Native:
         if type(process) is int and process > 0:
             self._watch(process)
         self._loop.call_soon(lambda: self.gateway)  # imported while the host reads the answer
+        told = self._mount(params, session) if editor else {}
         return {
             "serverInfo": {"name": SERVER_NAME, "version": __version__},
-            "capabilities": {"experimental": {"pinfold": ours()}},
+            "capabilities": {**told, "experimental": {"pinfold": ours()}},
         }
 
-    def _read_options(self, raw: Any) -> None:
+    def _read_options(self, raw: Any, editor: bool) -> "EditorSession | None":
         from pinfold_protocol.convert import structure
         from pinfold_protocol.session import ConnectionOptions
 
-        self.set_options(structure(raw, ConnectionOptions, "initializationOptions.pinfold"))
+        options = structure(raw, ConnectionOptions, _OPTIONS)
+        if options.session is not None and not editor:
+            problem = "is for editors, and this client announces no capabilities.textDocument"
+            raise invalid_params(f"{_OPTIONS}.session", problem)
+        if options.session is not None:
+            self._require_valid(options.session)
+        self.set_options(options)
+        return options.session
+
+    def _require_valid(self, session: "EditorSession") -> None:
+        """Whatever can be said of it without a look at the disk. Raises RpcError (-32602)."""
+        try:
+            self.gateway.require_valid(session)
+        except RpcError as error:
+            data = error.data or {}
+            raise invalid_params(f"{_OPTIONS}.session.{data['path']}", data["problem"]) from None
+
+    def _mount(self, params: dict[str, Any], session: "EditorSession | None") -> dict[str, Any]:
+        """Mount the language server: its capabilities. It is loaded after they have been told."""
+        from pinfold.doors.lsp.client import read_client, server_capabilities
+        from pinfold.doors.lsp.mount import Mount
+
+        client = read_client(params)
+        self.editor = Mount(self, self.rpc, client, session)
+        self.rpc.elsewhere = self.editor
+        self._loop.call_soon(self.editor.load)
+        return server_capabilities(client)
 
     def set_options(self, options: "ConnectionOptions") -> None:
         """Defaults for the sessions of this connection. Raises RpcError (-32602)."""
@@ -148,6 +179,16 @@ class Native:
             self._gateway.on_memory_change = self.memory_changed
             self._gateway.on_trouble = log
         return self._gateway
+
+    def watch_memory(self, changed: Callable[[], None]) -> None:
+        """Be told on the loop's thread, after the client, when a call changes memory."""
+        told = self.gateway.on_memory_change
+
+        def tell(params: "MemoryDidChangeParams") -> None:
+            told(params)
+            self._loop.call_soon_threadsafe(changed)
+
+        self.gateway.on_memory_change = tell
 
     def _tell_of_change(self, params: "MemoryDidChangeParams") -> None:
         """On the thread of the change; goes out before its answer."""
@@ -186,6 +227,8 @@ class Native:
         from pinfold_protocol.methods import METHODS
 
         assert self.gateway is not None
+        if self.editor is not None:
+            self.editor.load()  # its session was asked for first
         given = {name: value for name, value in params.items() if name != "_meta"}
         typed = structure(given, METHODS[request.method].params)
         request.session_id = getattr(typed, "session_id", None)
@@ -516,6 +559,12 @@ class Native:
     async def on_pool(
         self, work: Callable[[], Any], begun: "list[asyncio.Future[Any]] | None" = None
     ) -> Any:
+        """Run on the pool; the result as plain JSON."""
+        return _plain(await self.pooled(work, begun))
+
+    async def pooled(
+        self, work: Callable[[], Any], begun: "list[asyncio.Future[Any]] | None" = None
+    ) -> Any:
         """Run on the pool, when there is room: nothing is begun while the host is far behind.
 
         `begun` gets the future of the work, which ends with its thread, not with the request.
@@ -546,7 +595,7 @@ class Native:
         if begun is not None:
             begun.append(running)
         try:
-            return _plain(await asyncio.shield(running))
+            return await asyncio.shield(running)
         except Cancelled:
             raise asyncio.CancelledError from None
         except asyncio.CancelledError:  # its thread goes on, and may be stuck for ever
@@ -574,6 +623,8 @@ class Native:
 
     def close(self) -> None:
         """What is to be recorded is written, as far as that takes no longer than a second."""
+        if self.editor is not None:
+            self.editor.end()
         if self._gateway is not None:
             self._gateway.close()
 
@@ -599,6 +650,12 @@ async def _ended(requests: list[Request], seconds: float) -> None:
     works = [each.work for each in requests if each.work and not each.work.done()]
     if works:
         await asyncio.wait(works, timeout=seconds)
+
+
+def is_editor(params: dict[str, Any]) -> bool:
+    """Whether a client announces that it has text documents."""
+    text = member(params, "capabilities", "textDocument")
+    return isinstance(text, dict) and bool(text)
 
 
 def _plain(value: Any) -> Any:

@@ -74,6 +74,17 @@ class Service(Protocol):
         """Let running changes finish, end everything else."""
 
 
+class Elsewhere(Protocol):
+    """What is mounted behind the door for methods that are none of ours."""
+
+    def begin(self, request: Request, params: Any) -> Any:
+        """The result, or an awaitable of it. Raises RpcError, -32601 for a method that it does not
+        know either."""
+
+    def notification(self, method: str, params: Any) -> None:
+        """A notification of the client; it has taken effect when this returns."""
+
+
 class Rpc:
     """One connection."""
 
@@ -86,6 +97,7 @@ class Rpc:
         self.shut_down = False
         self.heard = False
         self.dialect: Dialect | None = None
+        self.elsewhere: Elsewhere | None = None
         self._held = 0
         self._size = 0
         self._asked: dict[str, asyncio.Future[Any]] = {}
@@ -169,6 +181,8 @@ class Rpc:
             wanted = params.get("id")
             if _is_id(wanted) and wanted in self.running:
                 self.cancel(self.running[wanted])
+        elif self.elsewhere is not None and not self.shut_down:
+            self.elsewhere.notification(method, params)
 
     def cancel(self, request: Request) -> None:
         """Answer a request as cancelled now, unless it is too late for that."""
@@ -258,11 +272,13 @@ class Rpc:
             asyncio.get_running_loop().call_soon(self._stop, 0 if self.shut_down else 1)
             return None
         if not self._service.knows(request.method):
-            return self._elsewhere(request)
+            return self._elsewhere(request, params)
         return self._service.begin(request, _as_object(params))
 
-    def _elsewhere(self, request: Request) -> Any:
-        """Where a language server will be mounted for editors; until then nobody is."""
+    def _elsewhere(self, request: Request, params: Any) -> Any:
+        """A language server is mounted here for editors; for others nobody is."""
+        if self.elsewhere is not None:
+            return self.elsewhere.begin(request, params)
         method = short(request.method)
         message = f"Method not found: {method}"
         raise RpcError(errors.METHOD_NOT_FOUND, message, {"method": method})

@@ -20,9 +20,8 @@ from pinfold.paths.opened import Opened, identity
 from pinfold.paths.walk import walk
 from pinfold.policy.confinement import managed
 from pinfold.policy.facts import Identity, RootFacts, Step, Target, Way
-from pinfold.text.frontmatter import Topic, read_topic
+from pinfold.text.frontmatter import INDEX_NAME, Topic, read_topic
 
-INDEX_NAME = "MEMORY.md"
 MOST_NAMES = 200_000
 """How many names below one root are looked at."""
 
@@ -260,12 +259,7 @@ class Scanner:
         if not stat.S_ISREG(status.st_mode):
             self._listener.skipped(level.relative + name, _NOT_REGULAR)
             return
-        head = os.read(handle, _HEAD)
-        topic = read_topic(head, whole=False)
-        while topic is None:
-            more = os.read(handle, _MORE)
-            head += more
-            topic = read_topic(head, whole=not more)
+        topic = topic_of(handle)
         if isinstance(topic, str):
             self._listener.skipped(level.relative + name, topic)
         else:
@@ -328,6 +322,18 @@ class Scanner:
         relative = relative.rstrip("/")
         if self._readable is None or self._readable(self._place(relative), directory):
             self._listener.skipped(relative, reason)
+
+
+def topic_of(handle: int) -> Topic | str:
+    """The topic in an open file, of which only the beginning is read, or why it is none. Raises
+    OSError."""
+    head = os.read(handle, _HEAD)
+    topic = read_topic(head, whole=False)
+    while topic is None:
+        more = os.read(handle, _MORE)
+        head += more
+        topic = read_topic(head, whole=not more)
+    return topic
 
 
 def _close(level: Level) -> None:

@@ -13,7 +13,19 @@ from pinfold_protocol.memory import DocumentType
 MOST_BYTES = 64 * 1024
 """How far frontmatter may reach."""
 
-_TYPES = ("user", "feedback", "project", "reference")
+INDEX_NAME = "MEMORY.md"
+TYPES = ("user", "feedback", "project", "reference")
+WHY = {
+    "frontmatter-missing": "it does not begin with a line of `---`",
+    "frontmatter-mark": "it begins with a byte-order mark, and not with a line of `---`",
+    "frontmatter-unclosed": "its frontmatter has no end: no second line of `---`",
+    "frontmatter-long": f"its frontmatter is longer than {MOST_BYTES} bytes",
+    "type-missing": "its frontmatter has no type",
+    "type-unknown": f"its type is none of {', '.join(TYPES)}",
+}
+"""Why a file that is not empty is no topic, by names that stay."""
+EMPTY = "it is empty"
+
 _FENCE, _END = b"---\n", b"\n---"
 _LINE_ENDS = re.compile("[\r\u2028\u2029]")
 # What the other program trims: Python's own idea of a blank is another one.
@@ -43,16 +55,16 @@ def read_topic(head: bytes, *, whole: bool) -> Topic | str | None:
     if 0 <= end <= MOST_BYTES:
         return _topic(head[len(_FENCE) - 1 : end + 1].decode("utf-8", "replace"))
     if len(head) >= MOST_BYTES:
-        return f"its frontmatter is longer than {MOST_BYTES} bytes"
-    return "its frontmatter has no end: no second line of `---`" if whole else None
+        return WHY["frontmatter-long"]
+    return WHY["frontmatter-unclosed"] if whole else None
 
 
 def _no_beginning(head: bytes) -> str:
     if not head:
-        return "it is empty"
+        return EMPTY
     if head.startswith(_MARKS):
-        return "it begins with a byte-order mark, and not with a line of `---`"
-    return "it does not begin with a line of `---`"
+        return WHY["frontmatter-mark"]
+    return WHY["frontmatter-missing"]
 
 
 def _topic(text: str) -> Topic | str:
@@ -61,9 +73,9 @@ def _topic(text: str) -> Topic | str:
         text = _LINE_ENDS.sub("\n", text)
     kind = _value(text, "\ntype:")
     if not kind:
-        return "its frontmatter has no type"
-    if kind not in _TYPES:
-        return f"its type is none of {', '.join(_TYPES)}"
+        return WHY["type-missing"]
+    if kind not in TYPES:
+        return WHY["type-unknown"]
     title = _value(text, "\nname:") or _value(text, "\ntitle:") or kind
     return Topic(cast(DocumentType, kind), title, _value(text, "\ndescription:"))
 

@@ -1,0 +1,1 @@
+"""The editors' door: a language server beside our own methods. Only this package knows pygls."""

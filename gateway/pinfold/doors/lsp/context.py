@@ -1,0 +1,123 @@
+"""One document while a feature looks at it: its text, its place, its links. On the pool."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import attrs
+
+from pinfold.doors.lsp.client import Client, path_of
+from pinfold.doors.lsp.convert import Converter
+from pinfold.doors.lsp.documents import Document, Documents
+from pinfold.language.facts import Linked, Where
+from pinfold.language.links import Link, find_links, resolve
+from pinfold.paths.uri import to_uri
+from pinfold.text.columns import Encoding
+from pinfold.text.editable import lines_of, without_ending
+
+if TYPE_CHECKING:
+    from pinfold.app import Gateway
+    from pinfold.memory.survey import Survey
+    from pinfold.session import Session
+
+
+@attrs.frozen
+class Context:
+    """A memory document, open or not. `lines` are without endings."""
+
+    gateway: "Gateway"
+    session: "Session"
+    client: Client
+    documents: Documents
+    uri: str
+    document: Document | None
+    text: str
+    lines: list[str]
+    where: Where
+    survey: "Survey"
+
+    @property
+    def convert(self) -> Converter:
+        """Between its lines and the editor's positions."""
+        return Converter(self.lines, self.encoding)
+
+    @property
+    def encoding(self) -> Encoding:
+        """What the editor counts columns in."""
+        return self.client.encoding
+
+    def links(self) -> list[Link]:
+        """Its links to files."""
+        return [link for link in find_links(self.lines) if link.path is not None]
+
+    def leads(self, link: Link) -> str:
+        """The absolute path that a link names."""
+        return resolve(self.where.path, link.path or "")
+
+    def moved_to(self, path: str) -> "Context | None":
+        """The context of another document below the same root; None where there is none."""
+        if path == self.where.path:
+            return self
+        where = self.survey.where(path)
+        if where is None or where.kind != self.where.kind:
+            return None
+        document = self.documents.find_path(path)
+        found = self.gateway.text_of(self.session, path)
+        text = document.text if document else found
+        if text is None:
+            return None
+        uri = document.uri if document else to_uri(path)
+        lines = text_lines(text)
+        return attrs.evolve(self, uri=uri, document=document, text=text, lines=lines, where=where)
+
+    def looked_up(self, links: list[Link]) -> dict[str, Linked]:
+        """What links lead to, by the path that stands in them."""
+        paths = {link.path or "": self.leads(link) for link in links}
+        found = self.survey.linked(self.where, dict.fromkeys(paths.values()))
+        return {path: found[leads] for path, leads in paths.items() if leads in found}
+
+
+def text_lines(text: str) -> list[str]:
+    """The lines of a text, without endings; the last one may be empty."""
+    return [without_ending(line) for line in lines_of(text)]
+
+
+@attrs.frozen
+class Opener:
+    """Makes contexts for one session."""
+
+    gateway: "Gateway"
+    session: "Session"
+    client: Client
+    documents: Documents
+
+    @contextmanager
+    def open(self, uri: str) -> "Iterator[Context | None]":
+        """The context of a document; None for one that is no memory document, or whose text is not
+        known."""
+        path = path_of(uri)
+        document = self.documents.get(uri)
+        if path is None or not path.endswith(".md") or (document and document.lost):
+            yield None
+            return
+        with self.gateway.survey(self.session) as survey:
+            where = survey.where(path)
+            text = None if where is None else self._text(document, where.path)
+            if where is None or text is None:
+                yield None
+                return
+            yield Context(
+                self.gateway,
+                self.session,
+                self.client,
+                self.documents,
+                uri,
+                document,
+                text,
+                text_lines(text),
+                where,
+                survey,
+            )
+
+    def _text(self, document: Document | None, path: str) -> str | None:
+        return self.gateway.text_of(self.session, path) if document is None else document.text

@@ -1,0 +1,119 @@
+"""The open documents, for every thread: what an editor shows right now, saved or not."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import attrs
+
+from pinfold.paths.literal import encode
+from pinfold.paths.opened import identity
+from pinfold.policy.facts import Identity
+from pinfold.text.columns import Encoding
+
+
+@attrs.frozen
+class Document:
+    """One open document at one version. `text` is the editor's, with its line endings; `path` is
+    what its URI names, as text, None where that is no file of this machine; `encoding`: what the
+    editor counts columns in. `lost`: a change came that could not be understood, so `text` is not
+    what the editor shows; it ends with the next whole text."""
+
+    uri: str
+    path: str | None
+    version: int | None
+    text: str
+    encoding: Encoding
+    language: str = ""
+    lost: bool = False
+
+
+Listener = Callable[[Document | None, Document | None], None]
+"""What was, and what is now: None before a document is opened, and after it is closed."""
+
+
+class Documents:
+    """Documents by URI. Changes come on the loop's thread, in order; anyone may look and wait."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Document] = {}
+        self._listeners: list[Listener] = []
+        self._ended = False
+        self.changed = threading.Condition()
+
+    def listen(self, listener: Listener) -> None:
+        """Be told of every change from now on, on the thread that makes it."""
+        self._listeners.append(listener)
+
+    def put(self, document: Document) -> None:
+        """A document was opened, or is another text, or another version now."""
+        with self.changed:
+            before = self._open.get(document.uri)
+            self._open[document.uri] = document
+            self.changed.notify_all()
+        for listener in self._listeners:
+            listener(before, document)
+
+    def remove(self, uri: str) -> None:
+        """A document was closed; one that is not open is none of our business."""
+        with self.changed:
+            before = self._open.pop(uri, None)
+            self.changed.notify_all()
+        if before is not None:
+            for listener in self._listeners:
+                listener(before, None)
+
+    def lose(self, uri: str) -> None:
+        """A change of a document was missed."""
+        found = self.get(uri)
+        if found is not None:
+            self.put(attrs.evolve(found, lost=True))
+
+    def end(self) -> None:
+        """The connection ends: nobody waits any longer."""
+        with self.changed:
+            self._ended = True
+            self.changed.notify_all()
+
+    def all(self) -> list[Document]:
+        """A copy, in the order in which they were opened."""
+        with self.changed:
+            return list(self._open.values())
+
+    def get(self, uri: str) -> Document | None:
+        """The document with exactly this URI."""
+        with self.changed:
+            return self._open.get(uri)
+
+    def find_path(self, real: str | None, file: Identity | None = None) -> Document | None:
+        """The document behind a file: the one whose URI names the real path, or leads to the same
+        file by whatever name. May block. Links that cannot be followed lead nowhere."""
+        documents = [each for each in self.all() if each.path is not None]
+        for document in documents:
+            if document.path == real:
+                return document
+        for document in documents if file is not None else ():
+            if _identity_at(document.path or "") == file:
+                return document
+        return None
+
+    def wait_for(
+        self, uri: str, wanted: Callable[[Document | None], bool], seconds: float
+    ) -> Document | None:
+        """Wait until the document is as wanted: it, or None where it is closed. Raises TimeoutError
+        when the time is over first, and when the connection ends. Never on the loop's thread."""
+        deadline = time.monotonic() + seconds
+        with self.changed:
+            while not wanted(found := self._open.get(uri)):
+                left = deadline - time.monotonic()
+                if self._ended or left <= 0 or not self.changed.wait(left):
+                    raise TimeoutError
+            return found
+
+
+def _identity_at(path: str) -> Identity | None:
+    try:
+        return identity(os.stat(encode(path)))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,159 @@
+"""Moving a document, and every link that has to follow: one workspace edit, or, for an editor that
+cannot move files, a move on the disk. Both ends are decided as calls of the editor's session."""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+from lsprotocol import types
+
+from pinfold.doors.lsp.client import path_of
+from pinfold.doors.lsp.context import Context, text_lines
+from pinfold.doors.lsp.convert import Converter
+from pinfold.doors.lsp.documents import Document
+from pinfold.doors.lsp.features import MOST_TOPICS, pin_command, refusal
+from pinfold.language.model import Change
+from pinfold.language.moves import mended
+from pinfold.paths.literal import encode
+from pinfold.paths.opened import identity
+from pinfold.paths.uri import to_uri
+from pinfold.text.editable import EditableText
+from pinfold.text.frontmatter import INDEX_NAME
+from pinfold_protocol.errors import REQUEST_FAILED, RpcError
+
+if TYPE_CHECKING:
+    from pinfold.text.columns import Encoding
+
+_MOST_TEXT = 1 << 20
+"""In a topic that is not open and larger than this, in bytes, no links are looked for."""
+
+
+@attrs.frozen
+class Mend:
+    """The changes of one document. `document` is None where it is not open."""
+
+    path: str
+    uri: str
+    document: Document | None
+    text: str
+    lines: list[str]
+    changes: list[Change]
+
+
+@attrs.frozen
+class Plan:
+    """A move, decided: from where, to where, and what has to be mended."""
+
+    old: str
+    old_uri: str
+    new: str
+    mends: list[Mend]
+
+
+def failed(message: str) -> RpcError:
+    """A feature that cannot be done, and why."""
+    return RpcError(REQUEST_FAILED, message)
+
+
+def plan_pin(context: Context, name: str) -> Plan:
+    """A topic into `pinned/` or out of it. Raises RpcError with the reason where it cannot be."""
+    found = pin_command(context.where)
+    if found is None or found[0] != name:
+        raise failed("This is no topic that could be moved so.")
+    return plan(context, found[1], context.uri)
+
+
+def plan(context: Context, new: str, uri: str, *, moved_by_editor: bool = False) -> Plan:
+    """A document to another path. Raises RpcError where the session may not, or something is
+    there already."""
+    old = context.where.path
+    if not os.path.isfile(encode(old)):
+        raise failed("It is not saved yet: save it first.")
+    if os.path.islink(encode(old)):
+        raise failed("It is a link, and what it leads to would stay where it is.")
+    if not moved_by_editor and os.path.lexists(encode(new)):
+        raise failed(f"{new} is there already.")
+    if reason := refusal(context, old, new):
+        raise failed(f"Denied: {reason}")
+    mends = []
+    for mend in _mends(context, old, new):
+        index = mend.path == f"{context.where.root}/{INDEX_NAME}"
+        reason = None if mend.path == old else refusal(context, mend.path)
+        if reason is not None and index:
+            raise failed(f"Denied: {reason}")
+        if reason is None:  # a topic that may not be changed keeps its link
+            mends.append(mend)
+    return Plan(old, uri, new, mends)
+
+
+def _mends(context: Context, old: str, new: str) -> Iterator[Mend]:
+    root = context.where.root
+    index = context.gateway.index(context.session, [context.where.kind], MOST_TOPICS)
+    small = [each for each in index.documents if each.size_bytes <= _MOST_TEXT]
+    paths = [f"{root}/{INDEX_NAME}", old, *(f"{root}/{each.relative_path}" for each in small)]
+    for path in dict.fromkeys(paths):
+        document = _open_document(context, path)
+        if document is not None and document.lost:
+            raise failed(f"What the editor shows of {path} is not known; close it and open it.")
+        text = context.text if path == old else None
+        if text is None:
+            text = document.text if document else context.gateway.text_of(context.session, path)
+        if text is None or "](" not in text:
+            continue
+        lines = text_lines(text)
+        if changes := mended(lines, path, old, new):
+            uri = document.uri if document else to_uri(path)
+            yield Mend(path, uri, document, text, lines, changes)
+
+
+def _open_document(context: Context, path: str) -> Document | None:
+    found = context.documents.find_path(path)
+    if found is not None or not any(path_of(each.uri) for each in context.documents.all()):
+        return found
+    try:
+        return context.documents.find_path(path, identity(os.stat(encode(path))))
+    except OSError:
+        return None
+
+
+def workspace_edit(plan: Plan, encoding: "Encoding", *, move: bool) -> types.WorkspaceEdit:
+    """The whole of it, in order: texts by the names that they have now, then the move."""
+    changes: list[
+        types.TextDocumentEdit | types.CreateFile | types.RenameFile | types.DeleteFile
+    ] = [_edit(mend, encoding) for mend in plan.mends]
+    if move:
+        options = types.RenameFileOptions(overwrite=False)
+        changes.append(types.RenameFile(plan.old_uri, to_uri(plan.new), options=options))
+    return types.WorkspaceEdit(document_changes=changes)
+
+
+def _edit(mend: Mend, encoding: "Encoding") -> types.TextDocumentEdit:
+    version = None if mend.document is None else mend.document.version
+    named = types.OptionalVersionedTextDocumentIdentifier(mend.uri, version)
+    convert = Converter(mend.lines, encoding)
+    return types.TextDocumentEdit(named, [convert.edit(each) for each in mend.changes])
+
+
+def plain_edit(plan: Plan, encoding: "Encoding") -> types.WorkspaceEdit:
+    """Texts only, for an editor that knows no versions."""
+    changes = {
+        mend.uri: [Converter(mend.lines, encoding).edit(each) for each in mend.changes]
+        for mend in plan.mends
+    }
+    return types.WorkspaceEdit(changes=changes)
+
+
+def is_done(plan: Plan) -> bool:
+    """Whether the file is at its new place, and no longer at the old one. Editors say that they
+    did it when they did not."""
+    return os.path.isfile(encode(plan.new)) and not os.path.lexists(encode(plan.old))
+
+
+def changed(text: str, mend: Mend) -> str:
+    """The text of a document, whatever ends its lines, with its changes."""
+    edited = EditableText(text)
+    for change in sorted(mend.changes, key=lambda each: each.span, reverse=True):
+        span = change.span
+        edited.replace((span.line, span.start), (span.line, span.end), change.text, "utf-32")
+    return edited.text
