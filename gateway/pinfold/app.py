@@ -33,7 +33,7 @@ from pinfold.memory.roots import Look, configured_roots, find_git_root, report
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.literal import decode, encode, expand, home_directory
 from pinfold.paths.opened import check
-from pinfold.paths.uri import from_uri, is_uri
+from pinfold.paths.uri import from_uri, is_uri, to_uri
 from pinfold.paths.volume import Volumes
 from pinfold.paths.walk import glance
 from pinfold.policy.confinement import managed
@@ -41,7 +41,7 @@ from pinfold.policy.decide import decide
 from pinfold.policy.facts import Answers, RootFacts, ShellVerdict, no_approver
 from pinfold.policy.names import collapse
 from pinfold.policy.rules import Rule
-from pinfold.session import Session, Sessions, merge, put
+from pinfold.session import EDITOR, LOCAL, Session, Sessions, merge, put
 from pinfold.text.lines import normalize
 from pinfold.tools.base import ToolType
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call
@@ -55,6 +55,7 @@ from pinfold_protocol.session import (
     AuditOptions,
     ConnectionOptions,
     EditorSession,
+    FileDidChangeParams,
     Limits,
     MemoryDidChangeParams,
     MemoryOptions,
@@ -78,6 +79,7 @@ from pinfold_protocol.tools import (
 
 if TYPE_CHECKING:
     from pinfold.audit.recorder import Recorder
+    from pinfold.backends.buffers import Buffers
     from pinfold.compaction import Evidence
     from pinfold.memory.survey import Survey
     from pinfold.text.codec import Decoded
@@ -109,6 +111,7 @@ class Gateway:
         self._digests_lock = threading.Lock()
         self._recorder: Recorder | None = None
         self.on_memory_change: Callable[[MemoryDidChangeParams], None] = lambda params: None
+        self.on_file_change: Callable[[FileDidChangeParams], None] = lambda params: None
         self.on_trouble: Callable[[str], None] = lambda message: None
         self.limits = Limits()
         self.sessions = Sessions()
@@ -176,10 +179,27 @@ class Gateway:
             roots,
             merge({}, params.scope),
             self._all_rules(params.rules, project),
+            self._backend(params.backend),
         )
         result = self._result(session)
         self.sessions.add(session)
         return result
+
+    def attach_editor(self, buffers: "Buffers") -> None:
+        """Let sessions have an editor's open documents as their backend."""
+        from pinfold.backends.editor import EditorBackend
+
+        backend = EditorBackend(self.calls.backend, buffers, lambda: self.limits.editor_seconds)
+        self.calls.backends[EDITOR] = backend
+
+    def _backend(self, name: str | None) -> str:
+        """Raises RpcError (-32602) for one that there is not."""
+        if name is None or name in self.calls.backends:
+            return name or LOCAL
+        if name == EDITOR:
+            problem = "needs a client that announces capabilities.textDocument"
+            raise invalid_params("backend", problem)
+        raise invalid_params("backend", f"there is none called {short(name)!r}")
 
     def configure_session(self, params: SessionConfigureParams) -> SessionResult:
         """`session/configure`. Waits until no change decided under the old scope is under way."""
@@ -329,7 +349,7 @@ class Gateway:
                 if decided.decision.decision != "allow":
                     return None
                 checked = check(decided.opened, decided.decision)
-                data = self.calls.backend.read(checked, self.limits.max_file_bytes)
+                data = self.calls.backend.read(checked, self.limits.max_file_bytes).data
             return decode_text(data)
         except ToolError:
             return None
@@ -451,11 +471,17 @@ class Gateway:
             return None
 
     def _notify(self, session: Session, answer: Answer) -> None:
-        """Tell of a change below a root, so that a client can refresh a stale index."""
+        """Tell of a change below a root, so that a client can refresh a stale index, and an
+        editor of what it does not have open."""
         details = None if answer.outcome is None else answer.outcome.details
         root = None if answer.decision is None else answer.decision.root
-        if root is not None and isinstance(details, WriteDetails) and answer.published:
-            kind: Literal["created", "changed"] = "created" if details.created else "changed"
+        if not isinstance(details, WriteDetails) or not answer.published:
+            return
+        kind: Literal["created", "changed"] = "created" if details.created else "changed"
+        if session.backend == EDITOR and details.source == "disk":
+            uri = to_uri(details.path)
+            self.on_file_change(FileDidChangeParams(session.session_id, uri, kind))
+        if root is not None:
             params = MemoryDidChangeParams(session.session_id, root, details.path, kind)
             self.on_memory_change(params)
 

@@ -6,7 +6,7 @@ Everything here may block, and is safe to call from several threads.
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import attrs
@@ -27,7 +27,7 @@ from pinfold.paths.volume import Volumes
 from pinfold.policy.decide import ask_key, decide
 from pinfold.policy.facts import Answers, AskKey, Call, RootFacts, no_approver, unasked
 from pinfold.policy.pinned import find_pinned
-from pinfold.session import Session
+from pinfold.session import EDITOR, LOCAL, Session
 from pinfold.tools.base import Outcome, ToolType, Workplace
 from pinfold.tools.registry import IGNORED_ARGUMENTS, as_call
 from pinfold_protocol.convert import structure, unstructure
@@ -164,7 +164,8 @@ class Calls:
         seam: Seam,
     ) -> None:
         self._seam = seam
-        self.backend: Backend = LocalBackend(seam)
+        self.backend = LocalBackend(seam)
+        self.backends: dict[str, Backend] = {LOCAL: self.backend}
         self._move_locks = DirectoryLocks()
         self._files = KeyedLocks()
         self._volumes = volumes
@@ -356,11 +357,12 @@ class Calls:
     def _workplace(self, request: Request) -> Workplace:
         session = request.session
         return Workplace(
-            backend=self.backend,
+            backend=self.backends[session.backend],
             limits=self._limits(),
             known=session.known,
             staleness=session.scope.staleness,
             cached=request.cached,
+            sources=EDITOR in self.backends,
             require_wanted=request.ticket.require_wanted,
         )
 

@@ -21,6 +21,7 @@ from pinfold_protocol.session import PROFILES, Profile, Scope, ScopePatch
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
+LOCAL, EDITOR = "local", "editor"
 MOST_TAGS = 100_000
 MOST_ID_CHARS = 1000
 _ON_WIRE = {wire_name(Scope, field): field.name for field in attrs.fields(Scope)}
@@ -105,7 +106,9 @@ class Session:
         roots: tuple[RootPath, ...],
         overrides: dict[str, object],
         rules: tuple[Rule, ...] = (),
+        backend: str = LOCAL,
     ) -> None:
+        self.backend = backend
         self.session_id = session_id
         self.profile: Profile = profile
         self.project_root = project_root
@@ -147,7 +150,12 @@ class Session:
 
     def _compute(self) -> Effective:
         turns = {name: turn.members for name, turn in self._turns.items()}
-        return effective(self.profile, self._overrides, self._rules, turns)
+        return effective(self.profile, self._enforced(), self._rules, turns)
+
+    def _enforced(self) -> dict[str, object]:
+        """What an editor saves is written in place, and with it all other names of the file."""
+        editor = self.backend == EDITOR
+        return {**self._overrides, "hard_links": "deny"} if editor else self._overrides
 
     def configure(self, patch: ScopePatch | None, rules: tuple[Rule, ...] | None = None) -> None:
         """Exchange the scope, and the rules if they are given: answers to the old ones are gone

@@ -26,6 +26,7 @@ POLICY_EXPLAIN = "policy/explain"
 CONTEXT_COMPACT = "context/compact"
 CONTEXT_RESET = "context/reset"
 MEMORY_DID_CHANGE = "memory/didChange"
+FILE_DID_CHANGE = "file/didChange"
 PERMISSION_REQUEST = "permission/request"
 
 
@@ -54,6 +55,7 @@ METHODS: dict[str, Method] = {
     CONTEXT_COMPACT: Method(compaction.CompactParams, compaction.CompactResult),
     CONTEXT_RESET: Method(session.SessionParams, compaction.ResetResult),
     MEMORY_DID_CHANGE: Method(session.MemoryDidChangeParams, None, "gateway-to-host"),
+    FILE_DID_CHANGE: Method(session.FileDidChangeParams, None, "gateway-to-host"),
     PERMISSION_REQUEST: Method(
         decision.PermissionParams, decision.PermissionResult, "gateway-to-host"
     ),

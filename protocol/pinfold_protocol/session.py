@@ -68,15 +68,16 @@ class MemoryOptions:
 
 @attrs.frozen
 class Limits:
-    """Sizes in bytes, but for `read_lines`; `ask_seconds` is how long a question waits. Defaults
-    for all sessions of a connection."""
+    """Sizes in bytes, but for `read_lines`; `ask_seconds` is how long a question waits,
+    `editor_seconds` how long an edit of an open document may take to be seen. Defaults for all
+    sessions of a connection."""
 
     max_message_bytes: int = 64 * 1024 * 1024
     max_file_bytes: int = 64 * 1024 * 1024
     read_lines: int = 2000
     read_bytes: int = 256 * 1024
     ask_seconds: int = 120
-    editor_seconds: Any = attrs.field(default=None, metadata={"unsupported": True})
+    editor_seconds: int = 10
 
 
 @attrs.frozen
@@ -148,7 +149,7 @@ class SessionOpenParams:
     session_id: str | None = None
     scope: ScopePatch | None = None
     memory: MemoryOptions | None = None
-    backend: Literal["local"] | None = None
+    backend: str | None = None
     rules: list[RuleSpec] | None = None
 
 
@@ -258,6 +259,16 @@ class MemoryDidChangeParams:
     root: RootKind
     path: str
     kind: Literal["created", "changed", "deleted"]
+
+
+@attrs.frozen
+class FileDidChangeParams:
+    """`file/didChange`: a call of this session, whose backend is the editor, changed a file on
+    disk, since the file was not open there. `uri` names its real path."""
+
+    session_id: str
+    uri: str
+    kind: Literal["created", "changed"]
 
 
 @attrs.frozen

@@ -14,6 +14,8 @@ DETAILS_KEY = "pinfold/details"
 DECISION_KEY = "pinfold/decision"
 
 LineEnding = Literal["lf", "crlf", "cr", "mixed"]
+Source = Literal["disk", "buffer"]
+_TOLD = {"omit_null": True}
 
 
 @attrs.frozen
@@ -75,6 +77,8 @@ class ReadDetails:
 
     `truncated` says that a limit of the gateway cut the text; `next_offset` and `next_column` say
     where the rest begins, null where nothing is left. `size_bytes` and `sha256` are the file's.
+    With an editor, `source` says where that was read: in its open document, of which it is then
+    the `version`, or on the disk.
     """
 
     path: str
@@ -89,6 +93,8 @@ class ReadDetails:
     line_ending: LineEnding | None
     size_bytes: int
     sha256: str | None
+    source: Source | None = attrs.field(default=None, metadata=_TOLD)
+    version: int | None = attrs.field(default=None, metadata=_TOLD)
 
 
 @attrs.frozen
@@ -99,11 +105,15 @@ class ImageDetails:
     mime_type: str
     size_bytes: int
     sha256: str
+    source: Source | None = attrs.field(default=None, metadata=_TOLD)
+    version: int | None = attrs.field(default=None, metadata=_TOLD)
 
 
 @attrs.frozen
 class WriteDetails:
-    """What `write_file` did; sizes, digest and line ending are those of the outcome."""
+    """What `write_file` did; sizes, digest and line ending are those of the outcome. With an
+    editor, `source` says where that is: in its open document, not saved yet, the first of whose
+    versions that shows the change is `version`, or on the disk."""
 
     path: str
     created: bool
@@ -115,6 +125,8 @@ class WriteDetails:
     sha256: str
     diff: str
     other_links: int = 0
+    source: Source | None = attrs.field(default=None, metadata=_TOLD)
+    version: int | None = attrs.field(default=None, metadata=_TOLD)
 
 
 @attrs.frozen

@@ -188,7 +188,7 @@ def test_a_cancelled_call_and_a_bug_have_lines_too(tmp_path: Path) -> None:
     with pytest.raises(Cancelled):
         place.gateway.call(params, ticket)
 
-    def bug(*_: object) -> None:
+    def bug(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
     place.gateway.calls.backend.replace = bug  # type: ignore[assignment, method-assign]

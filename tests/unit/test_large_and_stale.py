@@ -295,7 +295,7 @@ def test_a_read_whose_file_moved_meanwhile_carries_no_tag(
     backend = bench.place.gateway.calls.backend
     real_read = backend.read
 
-    def read_and_move(*arguments: Any, **options: Any) -> bytes:
+    def read_and_move(*arguments: Any, **options: Any) -> Any:
         data = real_read(*arguments, **options)
         os.rename(path, f"{bench.place.project}/moved")
         return data

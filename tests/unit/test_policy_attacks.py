@@ -196,7 +196,7 @@ def test_taking_an_exchange_back_when_others_go_on(tmp_path: Path, second: str) 
         "removed": lambda: os.unlink(path),
         "moved away": lambda: os.rename(path, f"{path}.away"),
     }
-    place.gateway.calls.backend._seam = place.gateway.calls._seam = Twice(  # type: ignore[attr-defined]
+    place.gateway.calls.backend._seam = place.gateway.calls._seam = Twice(
         replace(path, "first"), actions[second]
     )
     result = place.call(session, "write_file", file_path=path, content="ours")
@@ -215,7 +215,7 @@ def test_taking_an_exchange_back_inside_of_pinned(tmp_path: Path, second: str) -
     session = place.open("dream")
     moved = f"{memory}/pinned/d/x.md"
     actions = {"replaced": replace(moved, "theirs"), "removed": lambda: os.unlink(moved)}
-    place.gateway.calls.backend._seam = place.gateway.calls._seam = Twice(  # type: ignore[attr-defined]
+    place.gateway.calls.backend._seam = place.gateway.calls._seam = Twice(
         lambda: os.rename(f"{memory}/d", f"{memory}/pinned/d"), actions[second]
     )
     assert kind(place.call(session, "write_file", file_path=path, content="ours")) is None

@@ -3,16 +3,16 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
+from pinfold.backends.base import Reading, Written
 from pinfold.backends.locks import DirectoryLocks
 from pinfold.backends.publish import Replacement, Seam, no_seam
 from pinfold.paths.errors import ChangedUnderfoot, WouldBlock, from_errno, reraise
 from pinfold.paths.kernel import platform
 from pinfold.paths.opened import CheckedPath, Opened
-from pinfold.policy.facts import Identity
 from pinfold_protocol.errors import ToolError
 
 CACHED_BYTES = 256 * 1024
@@ -43,7 +43,14 @@ class LocalBackend:
         self._seam = seam
         self._exchanging: dict[int, bool] = {}
 
-    def read(self, path: CheckedPath, max_bytes: int, *, cached: bool = False) -> bytes:
+    def read(
+        self,
+        path: CheckedPath,
+        max_bytes: int,
+        *,
+        cached: bool = False,
+        encoding: str | None = None,
+    ) -> Reading:
         """The content of the very file that was decided on (see Backend)."""
         opened, name = path.opened, path.opened.literal
         status = require_regular(opened, name)
@@ -58,8 +65,8 @@ class LocalBackend:
             reraise(error, name)
         try:
             if cached:
-                return platform.read_cached(descriptor, status.st_size)
-            return _read_all(descriptor, status.st_size, max_bytes, name)
+                return Reading(platform.read_cached(descriptor, status.st_size))
+            return Reading(_read_all(descriptor, status.st_size, max_bytes, name))
         except OSError as error:
             reraise(error, name)
         finally:
@@ -82,13 +89,22 @@ class LocalBackend:
         finally:
             os.close(descriptor)
 
-    def replace(self, path: CheckedPath, data: bytes) -> Identity | None:
-        """Replace or create the file (see Backend)."""
+    def replace(
+        self,
+        path: CheckedPath,
+        data: bytes,
+        old: Reading | None,
+        *,
+        encoding: str | None = None,
+        last_look: Callable[[], None] = lambda: None,
+    ) -> Written:
+        """Replace or create the file (see Backend). `last_look` is called right before it is
+        published, and raises where that must not be."""
         require_replaceable(path.opened)
         try:
             with ExitStack() as cleanup:
                 replacement = Replacement(path, self._locks, self._exchanging, self._seam, cleanup)
-                return replacement.run(data)
+                return Written(replacement.run(data, last_look))
         except FileNotFoundError as error:  # the directory has gone
             raise ChangedUnderfoot(path.opened.literal) from error
         except OSError as error:

@@ -67,7 +67,9 @@ class Replacement:
         leaf = len(self._opened.missing) or 1
         self._expected = encode(join(split(self._opened.real or "")[:-leaf]))
 
-    def run(self, data: bytes) -> Identity | None:
+    def run(self, data: bytes, last_look: Callable[[], None]) -> Identity | None:
+        """Fill and publish it: the identity that the file has then. `last_look` is called when
+        nothing but the publishing is left, and raises where that must not be."""
         directory = self._hold(platform.reopen(self._parent, os.O_RDONLY | os.O_DIRECTORY))
         nameless = self._open_nameless(directory)
         if nameless is not None:
@@ -81,6 +83,7 @@ class Replacement:
                     self._fill(descriptor, data)
                 with self._path.publishing():
                     self._seam("decided")
+                    last_look()
                     self._remove_left_over(directory)
                     self._publish(descriptor, nameless is not None, directory)
             finally:

@@ -32,7 +32,12 @@ if TYPE_CHECKING:
     from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Asked
     from pinfold_protocol.memory import MemoryIndexParams
-    from pinfold_protocol.session import ConnectionOptions, EditorSession, MemoryDidChangeParams
+    from pinfold_protocol.session import (
+        ConnectionOptions,
+        EditorSession,
+        FileDidChangeParams,
+        MemoryDidChangeParams,
+    )
     from pinfold_protocol.tools import ToolsCallParams
 
 _WORKERS = 64
@@ -177,6 +182,7 @@ class Native:
 
             self._gateway = Gateway()
             self._gateway.on_memory_change = self.memory_changed
+            self._gateway.on_file_change = self._tell_of_file
             self._gateway.on_trouble = log
         return self._gateway
 
@@ -194,7 +200,16 @@ class Native:
         """On the thread of the change; goes out before its answer."""
         from pinfold_protocol.methods import MEMORY_DID_CHANGE
 
-        body = serialize({"jsonrpc": "2.0", "method": MEMORY_DID_CHANGE, "params": _plain(params)})
+        self._tell(MEMORY_DID_CHANGE, params)
+
+    def _tell_of_file(self, params: "FileDidChangeParams") -> None:
+        """As `_tell_of_change`."""
+        from pinfold_protocol.methods import FILE_DID_CHANGE
+
+        self._tell(FILE_DID_CHANGE, params)
+
+    def _tell(self, method: str, params: Any) -> None:
+        body = serialize({"jsonrpc": "2.0", "method": method, "params": _plain(params)})
         self._loop.call_soon_threadsafe(self._wire.send, body)
 
     def speaks(self, method: str, params: Any) -> Dialect | None:
@@ -620,6 +635,11 @@ class Native:
             self._loop.call_soon(self._admit)
 
     # The end
+
+    def lost(self) -> None:
+        """The client says nothing more."""
+        if self.editor is not None:
+            self.editor.lost()
 
     def close(self) -> None:
         """What is to be recorded is written, as far as that takes no longer than a second."""

@@ -49,11 +49,14 @@ class KnownFiles:
         """A moment, to be given to `saw` by a read that began then."""
         return self._count
 
-    def saw(self, real: str, status: os.stat_result, sha256: str, since: int) -> None:
-        """A file was read. If the session has written it since the read began, that counts."""
+    def saw(self, real: str, status: os.stat_result | None, sha256: str, since: int) -> None:
+        """A file was read; `status` is None where it is not on disk. If the session has written it
+        since the read began, that counts."""
         with self._lock:
             if self._written.get(real, -1) < since:
-                self._remember(real, identity(status), Known(sha256, status.st_nlink > 1))
+                found = None if status is None else identity(status)
+                linked = status is not None and status.st_nlink > 1
+                self._remember(real, found, Known(sha256, linked))
 
     def wrote(self, real: str, found: Identity | None, sha256: str) -> None:
         """A file was written, and is the only one of its identity."""
@@ -75,18 +78,19 @@ class KnownFiles:
             _put(self._encodings, real, named, self._most)
         return named
 
-    def last_seen(self, real: str, status: os.stat_result, sha256: str) -> str | None:
+    def last_seen(self, real: str, status: os.stat_result | None, sha256: str) -> str | None:
         """The digest of a file as this session last saw it, or None if it did not.
 
-        `status` and `sha256` are those that the file has now. A freed inode number is given to
-        another file at once, so identity alone counts only for a hard link, or with equal bytes.
+        `status` (None: it is not on disk) and `sha256` are those that it has now. A freed inode
+        number is given to another file at once, so identity alone counts only for a hard link, or
+        with equal bytes.
         """
         with self._lock:
             if known := self._by_path.get(real):
                 return known.sha256
-            found = identity(status)
+            found = None if status is None else identity(status)
             other = None if found is None else self._by_identity.get(found)
-            if other is None:
+            if status is None or other is None:
                 return None
             linked = other.linked and status.st_nlink > 1
             return other.sha256 if linked or other.sha256 == sha256 else None

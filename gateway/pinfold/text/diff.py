@@ -10,7 +10,7 @@ from pinfold.text.lines import normalize, split_lines
 
 _ENDING = re.compile(r"\r\n|\r|\n")
 _MOST_COMPARED = 1 << 20
-_MOST_EFFORT = 400_000
+MOST_EFFORT = 400_000
 """What may be spent on a comparison; two texts of 2,000 lines are just below."""
 _MOST_CHARACTERS = 32_768
 
@@ -30,7 +30,7 @@ def unified_diff(before: str, after: str, path: str) -> str:
     if max(len(left), len(right)) > _MOST_COMPARED:
         return _counted(before[:head], left, right)
     old, new = split_lines(left), split_lines(right)
-    if _effort(old, new) > _MOST_EFFORT:
+    if effort(old, new) > MOST_EFFORT:
         return _counted(before[:head], left, right)
     names = (f"a{path}", f"b{path}")
     body = [_shown(line) for line in difflib.unified_diff(old, new, *names, n=3)]
@@ -45,7 +45,7 @@ def _counted(before: str, left: str, right: str) -> str:
     return f"@@ from line {first} on: {_lines_in(left)} lines -> {_lines_in(right)} @@\n"
 
 
-def _effort(old: list[str], new: list[str]) -> int:
+def effort(old: list[str], new: list[str]) -> int:
     """How long the comparison may take: pairs of equal lines, and how often it may divide."""
     counts = Counter(new)
     return len(old) * len(new) // 10 + sum(counts[line] for line in old)

@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from pinfold.backends.base import Backend
+from pinfold.backends.base import Backend, Reading, Written
 from pinfold.paths.known import KnownFiles
 from pinfold.paths.opened import CheckedPath
 from pinfold.policy.facts import Action
@@ -31,14 +31,20 @@ class Outcome:
 @attrs.frozen
 class Workplace:
     """What a tool may use: a backend, the limits, what the session knows of files and how strict
-    it is about that, whether it must not wait (WouldBlock), and what raises if it was cancelled."""
+    it is about that, whether it must not wait (WouldBlock), whether details
+    say where something was read or written, and what raises if it was cancelled."""
 
     backend: Backend
     limits: Limits
     known: KnownFiles
     staleness: Staleness = "off"
     cached: bool = False
+    sources: bool = False
     require_wanted: Callable[[], None] = lambda: None
+
+    def origin(self, where: Reading | Written) -> dict[str, Any]:
+        """The members of the details that say where something was read or written."""
+        return {"source": where.source, "version": where.version} if self.sources else {}
 
 
 @attrs.frozen

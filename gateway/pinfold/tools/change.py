@@ -5,6 +5,7 @@ from typing import Any
 
 import attrs
 
+from pinfold.backends.base import Reading, Written
 from pinfold.backends.local import require_replaceable
 from pinfold.paths.opened import CheckedPath
 from pinfold.text.codec import MARK, Decoded, decode, image_type, printable
@@ -20,7 +21,7 @@ class Old:
     """What is there before a change; `decoded` is None where nothing is.
 
     `encoding`: named in this call, or earlier for this file. `stale`: it has changed since the
-    session saw it last. `sha256`: of what is there.
+    session saw it last. `content`: where that was read.
     """
 
     decoded: Decoded | None
@@ -28,6 +29,7 @@ class Old:
     stale: bool = False
     other_links: int = 0
     sha256: str | None = None
+    content: Reading | None = None
 
     @property
     def text(self) -> str:
@@ -43,11 +45,12 @@ def read_old(
     opened = path.opened
     require_replaceable(opened)
     encoding = place.known.encoding(opened.real, encoding)
-    if opened.status is None:
+    content = _content(path, place, encoding)
+    if content is None:
         if expected_sha256 is not None:
             raise ToolError("stale", f"{opened.literal}: there is no such file any more.")
         return Old(None, encoding)
-    data = place.backend.read(path, place.limits.max_file_bytes)
+    data = content.data
     if image_type(data[:16]):
         raise ToolError("binary", f"{opened.literal}: it is an image, which cannot be edited.")
     digest = hashlib.sha256(data).hexdigest()
@@ -60,7 +63,18 @@ def read_old(
         raise ToolError("not-read", message)
     changed = seen is not None and seen != digest and expected_sha256 is None
     stale = changed and place.staleness != "off"
-    return Old(decode(data, encoding), encoding, stale, opened.status.st_nlink - 1, digest)
+    links = 0 if opened.status is None else opened.status.st_nlink - 1
+    return Old(decode(data, encoding), encoding, stale, links, digest, content)
+
+
+def _content(path: CheckedPath, place: Workplace, encoding: str | None) -> Reading | None:
+    """None where nothing is: not on disk, nor anywhere else that the backend knows of."""
+    try:
+        return place.backend.read(path, place.limits.max_file_bytes, encoding=encoding)
+    except ToolError as error:
+        if error.kind == "not-found" and path.opened.status is None:
+            return None
+        raise
 
 
 def require_fresh(path: CheckedPath, old: Old) -> None:
@@ -85,25 +99,32 @@ def finish(
         most = place.limits.max_file_bytes
         message = f"{real}: the outcome would be {len(data)} bytes, over the limit of {most}"
         raise ToolError("too-large", message, sizeBytes=len(data), limit=most)
-    digest = hashlib.sha256(data).hexdigest()
-    diff = _diff(old, new, real) if changed else ""
+    details = _outcome(old, new, real)
     place.require_wanted()
+    where: Reading | Written = old.content or Written(None)
     if changed and not dry_run:
-        found = place.backend.replace(path, data)
+        where = place.backend.replace(path, data, old.content, encoding=old.encoding)
+        if where.data is not None:
+            details = _outcome(old, decode(where.data, old.encoding), real)
         if whole or not old.stale:
-            place.known.wrote(real, found, digest)
-    elif whole and not dry_run and path.opened.status is not None:
-        place.known.saw(real, path.opened.status, digest, place.known.now())
+            place.known.wrote(real, where.identity, details["sha256"])
+    elif whole and not dry_run and old.content is not None:
+        place.known.saw(real, path.opened.status, details["sha256"], place.known.now())
+    return {**details, **place.origin(where)}
+
+
+def _outcome(old: Old, new: Decoded, path: str) -> dict[str, Any]:
+    changed = old.decoded is None or new.data != old.decoded.data
     return {
-        "path": real,
+        "path": path,
         "created": old.decoded is None,
         "changed": changed,
         "encoding": new.encoding,
         "bom": bool(new.mark) or (new.encoding == "utf-8" and new.text.startswith(MARK)),
         "line_ending": line_ending(new.text),
-        "size_bytes": len(data),
-        "sha256": digest,
-        "diff": diff,
+        "size_bytes": len(new.data),
+        "sha256": hashlib.sha256(new.data).hexdigest(),
+        "diff": _diff(old, new, path) if changed else "",
         "other_links": old.other_links,
     }
 
@@ -127,5 +148,8 @@ def summary(details: dict[str, Any], old: Old, dry_run: bool | None) -> tuple[Te
     told = before is not None and after not in (before, None)
     endings = f" Line endings: {before} -> {after}." if told else ""
     diff = f"\n{details['diff']}" if dry_run else ""
-    links = f" {old.other_links} other hard links keep the old bytes." if old.other_links else ""
-    return (TextContent(printable(f"{verb} {details['path']}.{endings}{links}{diff}")),)
+    buffer = details.get("source") == "buffer"
+    fate = "may change too when it is saved" if buffer else "keep the old bytes"
+    links = f" {old.other_links} other hard links {fate}." if old.other_links else ""
+    where = " in the editor, which has not saved it yet" if buffer else ""
+    return (TextContent(printable(f"{verb} {details['path']}{where}.{endings}{links}{diff}")),)

@@ -4,6 +4,7 @@ import base64
 import hashlib
 from collections.abc import Iterator
 
+from pinfold.backends.base import Reading
 from pinfold.backends.local import require_regular, too_large
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.opened import CheckedPath
@@ -65,18 +66,22 @@ def _check(arguments: ReadFileArguments) -> None:
 
 
 def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> Outcome:
-    status = require_regular(path.opened, path.opened.literal)
+    status = path.opened.status
     encoding = place.known.encoding(path.opened.real, arguments.encoding)
     since = place.known.now()
-    if status.st_size > place.limits.max_file_bytes:
+    if status is not None and _is_large(path, place):
         return _run_large(arguments, path, place, encoding)
-    data = place.backend.read(path, place.limits.max_file_bytes, cached=place.cached)
+    content = place.backend.read(
+        path, place.limits.max_file_bytes, cached=place.cached, encoding=encoding
+    )
+    data = content.data
     digest = hashlib.sha256(data).hexdigest()
     real = path.opened.real or path.opened.literal
     place.known.saw(real, status, digest, since)
     if arguments.encoding is None and (mime_type := image_type(data[:16])):
         item = ImageContent(base64.b64encode(data).decode("ascii"), mime_type)
-        return Outcome((item,), ImageDetails(real, mime_type, len(data), digest), complete=True)
+        image = ImageDetails(real, mime_type, len(data), digest, **place.origin(content))
+        return Outcome((item,), image, complete=True)
     decoded = decode(data, encoding)
     if decoded.undecodable and not decoded.named:
         raise _undecodable(decoded)
@@ -95,8 +100,15 @@ def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> O
         line_ending=line_ending(decoded.text),
         size_bytes=len(data),
         sha256=digest,
+        **place.origin(content),
     )
-    return _outcome(selection, window, details)
+    return _outcome(selection, window, details, content.note)
+
+
+def _is_large(path: CheckedPath, place: Workplace) -> bool:
+    """Whether it is read by streaming. Raises ToolError for what is no regular file."""
+    status = require_regular(path.opened, path.opened.literal)
+    return status.st_size > place.limits.max_file_bytes
 
 
 def _run_large(
@@ -128,6 +140,7 @@ def _run_large(
         line_ending=None,
         size_bytes=size,
         sha256=None,
+        **place.origin(Reading(b"")),
     )
     return _outcome(selection, window, details)
 
@@ -148,10 +161,9 @@ def _window(arguments: ReadFileArguments, place: Workplace) -> Window:
     )
 
 
-def _outcome(selection: Selection, window: Window, details: ReadDetails) -> Outcome:
+def _outcome(selection: Selection, window: Window, details: ReadDetails, note: str = "") -> Outcome:
     items = [TextContent(selection.text)]
-    if note := _note(selection, window):
-        items.append(TextContent(note))
+    items += [TextContent(each) for each in (_note(selection, window), note) if each]
     from_start = selection.start_line == 0 and window.column == 0
     return Outcome(tuple(items), details, from_start and selection.next_offset is None)
 

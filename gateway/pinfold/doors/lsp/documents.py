@@ -39,6 +39,7 @@ class Documents:
     def __init__(self) -> None:
         self._open: dict[str, Document] = {}
         self._listeners: list[Listener] = []
+        self.on_save: Callable[[Document], None] = lambda document: None
         self._ended = False
         self.changed = threading.Condition()
 
@@ -63,6 +64,12 @@ class Documents:
         if before is not None:
             for listener in self._listeners:
                 listener(before, None)
+
+    def save(self, uri: str) -> None:
+        """The editor has saved a document; one that is not open is none of our business."""
+        found = self.get(uri)
+        if found is not None:
+            self.on_save(found)
 
     def lose(self, uri: str) -> None:
         """A change of a document was missed."""

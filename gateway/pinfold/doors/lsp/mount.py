@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Generator
 from inspect import isgenerator
 from typing import TYPE_CHECKING, Any
 
+from pinfold.doors.lsp.buffers import EditorBuffers
 from pinfold.doors.lsp.client import Client
 from pinfold.doors.lsp.documents import Documents
 from pinfold.doors.questions import member
@@ -33,6 +34,7 @@ class Mount:
     ) -> None:
         self.client = client
         self.documents = Documents()
+        self.buffers = EditorBuffers(self.documents, client, rpc.ask)
         self._native = native
         self._rpc = rpc
         self._session = session
@@ -47,6 +49,7 @@ class Mount:
             from pinfold.doors.lsp.service import Service
 
             server = make_server(self.client, self.documents, self._rpc.ask, self._rpc.notify)
+            self._native.gateway.attach_editor(self.buffers)
             self._service = Service(self._native, server, self.client, self.documents)
             self._service.open(self._session)
             self._server = server
@@ -88,6 +91,10 @@ class Mount:
         except Exception as error:  # noqa: BLE001 - the guard at the door: nobody waits for it
             log_exception(error, method)
             self._not_understood(method, params)
+
+    def lost(self) -> None:
+        """Nothing more will come from the editor: nobody waits for it any longer."""
+        self.buffers.end()
 
     def end(self) -> None:
         """The connection ends."""

@@ -120,6 +120,11 @@ class MountedProtocol(LanguageServerProtocol):
             self.workspace.get_text_document(uri).version = params.text_document.version
         self._tell(uri, lost=lost)
 
+    @lsp_method(types.TEXT_DOCUMENT_DID_SAVE)
+    def lsp_text_document__did_save(self, params: types.DidSaveTextDocumentParams) -> None:
+        """Saved: what the editor shows is what it has written."""
+        self.documents.save(params.text_document.uri)
+
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         """Closed; one that is not open is none of our business."""
