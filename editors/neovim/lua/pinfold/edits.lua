@@ -1,0 +1,66 @@
+--- What the gateway does to buffers, and to the files behind them.
+local M = {}
+
+local APPLY = 'workspace/applyEdit'
+
+--- The loaded buffer of a file, by exactly this name.
+local function loaded_buffer(path)
+  return vim.iter(vim.api.nvim_list_bufs()):find(function(buffer)
+    return vim.api.nvim_buf_is_loaded(buffer) and vim.api.nvim_buf_get_name(buffer) == path
+  end)
+end
+
+--- The changes of an edit that come in order; none in an edit without versions.
+local function steps(edit)
+  return edit and edit.documentChanges or {}
+end
+
+local function moves_files(edit)
+  return vim.iter(steps(edit)):any(function(step)
+    return step.kind == 'rename'
+  end)
+end
+
+--- The documents of an edit that have nothing unsaved before it, by their URIs.
+local function saved_documents(edit)
+  local found = {}
+  for _, step in ipairs(steps(edit)) do
+    if step.textDocument then
+      local buffer = loaded_buffer(vim.uri_to_fname(step.textDocument.uri))
+      if not buffer or not vim.bo[buffer].modified then
+        found[#found + 1] = step.textDocument.uri
+      end
+    end
+  end
+  return found
+end
+
+--- `workspace/applyEdit`, by Neovim's own handler. A document's move takes effect on the disk at once, so
+--- the links that follow it are saved too, in every buffer that had nothing unsaved. An agent's edit
+--- is never saved.
+---@return { applied: boolean, failureReason?: any }
+function M.apply(err, params, ctx)
+  local follow = moves_files(params.edit) and saved_documents(params.edit) or {}
+  local answer = vim.lsp.handlers[APPLY](err, params, ctx)
+  for _, uri in ipairs(follow) do
+    local buffer = loaded_buffer(vim.uri_to_fname(uri))
+    if buffer and vim.bo[buffer].modified then
+      vim.api.nvim_buf_call(buffer, function()
+        vim.cmd('silent update')
+      end)
+    end
+  end
+  return answer
+end
+
+--- A file was changed on the disk by a call of this connection. A buffer with unsaved changes stays as it
+--- is: Neovim asks when it is written.
+---@param path string
+function M.disk_changed(path)
+  local buffer = loaded_buffer(path)
+  if buffer and not vim.bo[buffer].modified then
+    vim.cmd.checktime(buffer)
+  end
+end
+
+return M
