@@ -21,6 +21,22 @@ local function moves_files(edit)
   end)
 end
 
+--- The buffers that an edit changes and that are loaded, with or without versions.
+local function buffers(edit)
+  local uris = vim.tbl_keys(edit and edit.changes or {})
+  for _, step in ipairs(steps(edit)) do
+    uris[#uris + 1] = step.textDocument and step.textDocument.uri
+  end
+  return vim.iter(uris):map(vim.uri_to_fname):map(loaded_buffer):totable()
+end
+
+--- What was typed and what an agent does are two things to undo.
+local function break_undo(edit)
+  for _, buffer in ipairs(buffers(edit)) do
+    vim.bo[buffer].undolevels = vim.bo[buffer].undolevels
+  end
+end
+
 --- The documents of an edit that have nothing unsaved before it, by their URIs.
 local function saved_documents(edit)
   local found = {}
@@ -41,7 +57,9 @@ end
 ---@return { applied: boolean, failureReason?: any }
 function M.apply(err, params, ctx)
   local follow = moves_files(params.edit) and saved_documents(params.edit) or {}
+  break_undo(params.edit)
   local answer = vim.lsp.handlers[APPLY](err, params, ctx)
+  break_undo(params.edit)
   for _, uri in ipairs(follow) do
     local buffer = loaded_buffer(vim.uri_to_fname(uri))
     if buffer and vim.bo[buffer].modified then
@@ -54,11 +72,11 @@ function M.apply(err, params, ctx)
 end
 
 --- A file was changed on the disk by a call of this connection. A buffer with unsaved changes stays as it
---- is: Neovim asks when it is written.
+--- is: Neovim asks when it is written. So does one whose file has gone.
 ---@param path string
 function M.disk_changed(path)
   local buffer = loaded_buffer(path)
-  if buffer and not vim.bo[buffer].modified then
+  if buffer and not vim.bo[buffer].modified and vim.uv.fs_stat(path) then
     vim.cmd.checktime(buffer)
   end
 end
