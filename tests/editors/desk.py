@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import stat
 import subprocess
 import sys
 import time
@@ -47,14 +46,11 @@ class Desk:
         self.home.mkdir()
         self._started = base / "started"
         self._told = base / "told.jsonl"
-        starter = base / "bin/pinfold"
-        write(
-            starter, f'#!/bin/sh\necho $$ >> "{self._started}"\nexec {sys.executable} -m pinfold "$@"\n'
-        )
-        starter.chmod(starter.stat().st_mode | stat.S_IXUSR)
+        self.starter = base / "bin/pinfold"
+        self.serve()
         self.env = clean_env(
             HOME=str(self.home),
-            PATH=f"{starter.parent}:{os.environ['PATH']}",
+            PATH=f"{self.starter.parent}:{os.environ['PATH']}",
             LC_ALL="C.UTF-8",
             TERM="dumb",
             **{
@@ -67,6 +63,12 @@ class Desk:
         self.topic = self._lay("feedback/releases.md", RELEASES)
         self.bad = self._lay("user/bad.md", BAD)
         self.pinned = self._lay("pinned/rules.md", RULES)
+
+    def serve(self, *before: str | Path) -> None:
+        """What `pinfold` on the PATH is, with `before` in front of it."""
+        command = " ".join(map(str, (*before, sys.executable, "-m", "pinfold")))
+        write(self.starter, f'#!/bin/sh\necho $$ >> "{self._started}"\nexec {command} "$@"\n')
+        self.starter.chmod(0o755)
 
     def _memory(self) -> Path:
         command = [sys.executable, "-m", "pinfold", "roots", "--json", "--project", self.project]
