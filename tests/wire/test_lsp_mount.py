@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from editor import TEXT, Editor, spot
+from editor import TEXT, Editor, spot, uri
 from support import DEADLINE, SERVE, Raw, clean_env, framed, request, write
 
 TOPIC = "---\ntype: user\nname: N\ndescription: D\n---\n"
@@ -74,24 +76,11 @@ def test_initialize_is_answered_before_pygls_is_imported(tmp_path: Path) -> None
         os.close(os.open(tmp_path / "pipe", os.O_RDONLY))  # it was being imported
 
 
-@pytest.mark.parametrize(
-    ("folders", "root", "expected"),
-    [
-        (["file:///a%20b", "file:///c"], "file:///d", "/a b"),
-        (["vscode-remote://ssh/x", "file:///c"], None, "/c"),
-        (None, "file:///d", "/d"),
-        ([], "file:///d", "/d"),
-        (None, None, None),
-        (None, "untitled:x", None),
-        ("nonsense", 5, None),
-    ],
-)
+@pytest.mark.parametrize(("root", "expected"), [("file:///d%20e", "/d e"), (None, None)])
 def test_the_project_of_the_editors_session(
-    tmp_path: Path, folders: Any, root: Any, expected: str | None
+    tmp_path: Path, root: str | None, expected: str | None
 ) -> None:
-    if isinstance(folders, list):
-        folders = [{"uri": each, "name": "x"} for each in folders]
-    with Editor(tmp_path).met(rootUri=root, workspaceFolders=folders) as editor:
+    with Editor(tmp_path).met(rootUri=root) as editor:
         (session,) = editor.result("session/list", {})["sessions"]
     assert session["projectRoot"] == (expected or str(Path.cwd()))
 
@@ -267,6 +256,72 @@ def test_a_cancelled_request_is_answered_so(met: Editor) -> None:
     assert "result" in met.ask("session/list", {})
 
 
+METHODS = [
+    "textDocument/hover", "textDocument/completion", "textDocument/documentSymbol",
+    "textDocument/documentLink", "textDocument/codeLens", "textDocument/codeAction",
+    "textDocument/diagnostic", "textDocument/prepareRename", "textDocument/rename",
+    "workspace/willRenameFiles", "workspace/executeCommand", "workspace/symbol",
+    "textDocument/willSaveWaitUntil", "$/unheardOf",
+]  # fmt: skip
+HEARD = ["didOpen", "didChange", "didClose", "didSave"]
+ODD: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, -1, 0, 7, 1.5, 2**40, "", "x", "file:///x.md", [], {}, [1], "\0"]
+)
+NUMBER = st.integers(0, 3) | ODD
+POINT = st.fixed_dictionaries({"line": NUMBER, "character": NUMBER}) | ODD
+SPAN = st.fixed_dictionaries({"start": POINT, "end": POINT}) | ODD
+CHANGE = st.fixed_dictionaries({"text": st.text(max_size=3) | ODD}, optional={"range": SPAN}) | ODD
+NAMED = st.fixed_dictionaries(
+    {"uri": st.sampled_from(["{x}", "untitled:x.md"]) | ODD},
+    optional={"version": NUMBER, "text": st.text(max_size=9) | ODD, "languageId": st.just("x")},
+)
+PARAMS: st.SearchStrategy[Any] = (
+    st.fixed_dictionaries(
+        {"textDocument": NAMED | ODD},
+        optional={
+            "position": POINT,
+            "range": SPAN,
+            "context": st.just({"diagnostics": []}) | ODD,
+            "newName": st.text(max_size=3) | ODD,
+            "files": st.lists(
+                st.just({"oldUri": "{x}", "newUri": "file:///y.md"}) | ODD, max_size=2
+            )
+            | ODD,
+            "command": st.sampled_from(["pinfold.explain", "pinfold.unpin"]) | ODD,
+            "arguments": st.lists(st.just({"uri": "{x}"}) | ODD, max_size=2) | ODD,
+            "contentChanges": st.lists(CHANGE, max_size=2) | ODD,
+        },
+    )
+    | ODD
+)
+
+
+def placed(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return {key: placed(each, name) for key, each in value.items()}
+    if isinstance(value, list):
+        return [placed(each, name) for each in value]
+    return name if value == "{x}" else value
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.sampled_from(METHODS),
+    PARAMS,
+    st.lists(st.tuples(st.sampled_from(HEARD), PARAMS), max_size=2),
+)
+def test_whatever_is_sent_is_no_bug_of_ours(
+    met: Editor, method: str, params: Any, heard: list[tuple[str, Any]]
+) -> None:
+    name = uri(met.memory / "any.md")
+    for each, more in heard:
+        met.tell(f"textDocument/{each}", placed(more, name))
+    answer = met.ask(method, placed(params, name))
+    assert answer.get("error", {"code": None})["code"] in (None, -32601, -32602, -32803)
+
+
 # Documents
 
 
@@ -325,10 +380,6 @@ def test_a_document_that_is_closed_is_what_the_disk_has(met: Editor) -> None:
     [
         (["utf-8", "utf-16"], "utf-8", 5, 4),
         (["utf-32", "utf-8"], "utf-32", 2, 1),
-        (["utf-16"], "utf-16", 3, 2),
-        (["utf-7", "utf-8"], "utf-8", 5, 4),
-        (["utf-7"], "utf-16", 3, 2),
-        ([], "utf-16", 3, 2),
         (None, "utf-16", 3, 2),
     ],
 )

@@ -84,6 +84,14 @@ def test_an_editor_that_pulls_is_not_pushed_to(tmp_path: Path) -> None:
         editor.send(request("w", "tools/call", params))
         asked = [editor.receive(), editor.receive()]
         assert {each.get("method") for each in asked} == {None, "workspace/diagnostic/refresh"}
+        # One question at a time, however much is changed before it is answered.
+        for number in range(5):
+            editor.call("editor", "write_file", file_path=f"{path.parent}/{number}.md", content="")
+        (first,) = [each["id"] for each in asked if "method" in each]
+        editor.send({"jsonrpc": "2.0", "id": first, "result": None})
+        assert editor.receive()["method"] == "workspace/diagnostic/refresh"
+        editor.send(request("next", "session/list", {}))
+        assert editor.receive()["id"] == "next"
         assert codes(editor, name) == []
 
 
@@ -326,6 +334,25 @@ def test_what_cannot_be_pinned_is_said(met: Editor, place: Path, damage: Any) ->
     answer = met.commanded("pinfold.pin", {"uri": name})
     assert answer["error"]["code"] == -32803
     assert snapshot(met.memory) == before
+
+
+def test_the_end_does_not_wait_for_an_editor_that_never_answers(tmp_path: Path) -> None:
+    with Editor(tmp_path).met(text=RICH) as editor:
+        memory = editor.memory
+        _, _, name = laid(editor, memory)
+        before = snapshot(memory)
+        params = {"command": "pinfold.pin", "arguments": [{"uri": name}]}
+        editor.send(request("pin", "workspace/executeCommand", params))
+        assert editor.receive()["method"] == "workspace/applyEdit"
+        cancel = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "pin"}}
+        editor.send(cancel, request("next", "session/list", {}))
+        assert editor.receive()["id"] == "next"  # too late: the editor may have done it
+        editor.send(request("end", "shutdown"))
+        answers = [editor.receive(), editor.receive()]
+        assert {each["id"] for each in answers} == {"pin", "end"}
+        editor.tell("exit")
+        assert editor.status() == 0
+        assert snapshot(memory) == before
 
 
 # Renaming
