@@ -29,17 +29,18 @@ from pinfold.text.rendering import Rendering, same_text
 from pinfold_protocol.errors import ToolError, ToolErrorKind
 
 _ANY_SIZE = 1 << 62
+_FEW = 32
+"""How many open documents may be looked for in place, without a thread of its own."""
 _OLDER = "it was changed on disk, and the editor still shows what was there before"
 
 
 @attrs.frozen
 class _Seen:
     """What a file with an open document holds. `rendering` is None where the document does not
-    count, and `why` says then what stands against changing the file."""
+    count; the content says then what stands against changing the file."""
 
     content: Reading
     rendering: Rendering | None = None
-    why: ToolError | None = None
 
 
 class EditorBackend:
@@ -96,8 +97,8 @@ class EditorBackend:
         if seen.content != old:
             raise ChangedUnderfoot(path.opened.literal)
         if seen.rendering is None:
-            assert seen.why is not None
-            raise seen.why
+            assert seen.content.refusal is not None
+            raise seen.content.refusal
         self._require_only_name(path, document)
         return self._edit(path, document, seen.rendering, data)
 
@@ -105,6 +106,9 @@ class EditorBackend:
         self, path: CheckedPath, document: Document, rendering: Rendering, data: bytes
     ) -> Written:
         intent = intend(document.text, rendering.text(data))
+        if not intent.splices:
+            problem = "only its line endings would change, and the editor has one for all of it"
+            _refuse(path, "backend", problem)
         with path.publishing():
             if self._document(path.opened) != document:
                 raise ChangedUnderfoot(path.opened.literal)
@@ -119,20 +123,21 @@ class EditorBackend:
             raise error
         status = path.opened.status
         found = None if status is None else identity(status)
-        kept = None if outcome.text == intent.after else rendering.saved(outcome.text)
-        return Written(found, "buffer", outcome.version, kept)
+        kept = rendering.saved(outcome.text)
+        return Written(found, "buffer", outcome.version, None if kept == data else kept)
 
     # What is open
 
     def _document(self, opened: Opened, *, cached: bool = False) -> Document | None:
         """The document behind a file, as it is now. Raises ToolError `backend` where several that
         differ are, or where what the editor shows is not known."""
-        if opened.real is None:
+        documents = self._buffers.documents()
+        if opened.real is None or not documents:
             return None
+        if cached and len(documents) > _FEW:
+            raise WouldBlock
         found = [
-            each
-            for each in self._buffers.documents()
-            if _leads_to(each.path, opened, cached=cached) is not None
+            each for each in documents if _leads_to(each.path, opened, cached=cached) is not None
         ]
         if not found:
             return None
@@ -179,13 +184,13 @@ class EditorBackend:
         file = decode(disk.data, encoding)
         if file.undecodable:
             message = f"it has bytes that are no valid {file.encoding}, which no editor can tell"
-            return _Seen(disk, why=_refused(path, "undecodable", message))
+            return _on_disk(disk, _refused(path, "undecodable", message))
         if same_text(file.text, document.text):
             self._buffers.same_as_disk(document, opened.status.st_ctime_ns)
         elif not document.unsaved and opened.status.st_ctime_ns >= document.since:
             note = "[This is what is on disk; the editor shows an older text.]"
-            content = attrs.evolve(disk, note=note)
-            return _Seen(content, why=_refused(path, "stale", f"{_OLDER}. Reload it there first"))
+            why = _refused(path, "stale", f"{_OLDER}. Reload it there first")
+            return _on_disk(attrs.evolve(disk, note=note), why)
         return self._shown(path, document, file)
 
     def _shown(self, path: CheckedPath, document: Document, file: Decoded) -> _Seen:
@@ -199,11 +204,16 @@ class EditorBackend:
         return _Seen(content, rendering)
 
 
+def _on_disk(disk: Reading, why: ToolError) -> _Seen:
+    return _Seen(attrs.evolve(disk, refusal=why))
+
+
 def _leads_to(path: str, opened: Opened, *, cached: bool = False) -> str | None:
     """`path` or `identity`, where a document's path leads to the file that was opened. Raises
     ToolError where that cannot be said, since a buffer might be missed."""
     try:
         with glance(path, cached=cached) as found:
+            found.require_means()
             if found.real is not None and found.real == opened.real:
                 return "path"
             if found.status is None or opened.status is None:
