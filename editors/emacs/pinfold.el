@@ -256,6 +256,7 @@ It is moved out of pinned/, and every link to it follows."
   (let* ((told (pinfold--on-document "pinfold.explain"))
          (profiles (plist-get told :profiles)))
     (with-help-window "*pinfold*"
+      (with-current-buffer standard-output (setq word-wrap t))
       (princ (format "%s\n\n" (plist-get told :path)))
       (cl-loop for (profile decision) on profiles by #'cddr do
                (princ (format "%-11s %s\n" (substring (symbol-name profile) 1)

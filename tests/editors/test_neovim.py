@@ -78,14 +78,17 @@ def test_a_dream_session_is_denied(desk: Desk) -> None:
     assert told["same"] and told["disk"] == RULES
 
 
-def test_typing_in_between(desk: Desk) -> None:
-    """Neovim drops the edit and answers that it was applied."""
-    told = drive(desk, "stale")
-    assert told["call"]["kind"] == "stale" and told["answered"] is True
-    text = "typed in between\n" + RELEASES + "one"
-    assert (told["buffer"], told["disk"]) == (text, RELEASES)
+@pytest.mark.parametrize(
+    ("scenario", "answered", "more"), [("stale", False, ""), ("stale_plain", True, "one")]
+)
+def test_typing_in_between(desk: Desk, scenario: str, answered: bool, more: str) -> None:
+    """Our handler says no. Neovim's own drops the edit and says that it was applied."""
+    told = drive(desk, scenario)
+    assert told["call"]["kind"] == "stale" and told["answered"] is answered
+    text = "typed in between\n" + RELEASES + more
+    assert (told["buffer"], told["disk"]) == (text.removesuffix("\n"), RELEASES)
     assert not told["again"]["isError"]
-    assert told["after"] == text.replace("Ask before", "Ask after")
+    assert told["after"] == text.removesuffix("\n").replace("Ask before", "Ask after")
 
 
 def test_what_changes_on_disk_is_shown(desk: Desk) -> None:

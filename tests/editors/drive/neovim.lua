@@ -189,23 +189,32 @@ function scenarios.denied()
   tell({ same = text(buffer) == before and vim.api.nvim_buf_get_changedtick(buffer) == tick, disk = disk(path) })
 end
 
---- Somebody types after the edit was sent and before it is applied.
-function scenarios.stale()
-  local buffer = open('feedback/releases.md')
+--- Somebody types after the edit was sent and before `apply` has it.
+local function stale(buffer, apply)
   local path = vim.api.nvim_buf_get_name(buffer)
   local session = agent('main')
-  vim.api.nvim_buf_set_lines(buffer, -1, -1, false, { 'one' }) -- a version above 0, which Neovim ignores
-  local client = attached(buffer)
-  local apply, answered = client.handlers['workspace/applyEdit'], nil
-  client.handlers['workspace/applyEdit'] = function(...)
+  local handlers, answered = attached(buffer).handlers, nil
+  local own = handlers['workspace/applyEdit']
+  handlers['workspace/applyEdit'] = function(...)
     vim.api.nvim_buf_set_lines(buffer, 0, 0, false, { 'typed in between' })
-    answered = apply(...)
+    answered = (apply or own)(...)
     return answered
   end
   tell({ call = edit(session, path, 'Ask before', 'Ask after') })
   tell({ buffer = text(buffer), disk = disk(path), answered = answered.applied })
-  client.handlers['workspace/applyEdit'] = apply
+  handlers['workspace/applyEdit'] = own
   tell({ again = edit(session, path, 'Ask before', 'Ask after'), after = text(buffer) })
+end
+
+function scenarios.stale()
+  stale(open('feedback/releases.md'))
+end
+
+--- Neovim's own handler, which looks at versions above 0.
+function scenarios.stale_plain()
+  local buffer = open('feedback/releases.md')
+  vim.api.nvim_buf_set_lines(buffer, -1, -1, false, { 'one' })
+  stale(buffer, vim.lsp.handlers['workspace/applyEdit'])
 end
 
 --- What an agent changes on disk, an unmodified buffer shows.

@@ -30,6 +30,19 @@ local function buffers(edit)
   return vim.iter(uris):map(vim.uri_to_fname):map(loaded_buffer):totable()
 end
 
+--- The name of a buffer that is at a later version than an edit of it. Neovim itself drops such an edit and answers
+--- that it was made, or makes it at another place where the version is 0.
+local function outdated(edit)
+  local versions = vim.lsp.util.buf_versions or {}
+  for _, step in ipairs(steps(edit)) do
+    local document = step.textDocument or {}
+    local buffer = type(document.version) == 'number' and loaded_buffer(vim.uri_to_fname(document.uri))
+    if buffer and (versions[buffer] or 0) > document.version then
+      return vim.api.nvim_buf_get_name(buffer)
+    end
+  end
+end
+
 --- What was typed and what an agent does are two things to undo.
 local function break_undo(edit)
   for _, buffer in ipairs(buffers(edit)) do
@@ -56,6 +69,10 @@ end
 --- is never saved.
 ---@return { applied: boolean, failureReason?: any }
 function M.apply(err, params, ctx)
+  local name = outdated(params.edit)
+  if name then
+    return { applied = false, failureReason = name .. ' was changed meanwhile' }
+  end
   local follow = moves_files(params.edit) and saved_documents(params.edit) or {}
   break_undo(params.edit)
   local answer = vim.lsp.handlers[APPLY](err, params, ctx)

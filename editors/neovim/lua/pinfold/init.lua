@@ -115,7 +115,9 @@ function M.explain(uri)
       local told = decision.decision == 'allow' and 'may change it' or 'may not. ' .. decision.reason
       lines[#lines + 1] = ('- `%s` %s'):format(profile, told)
     end
-    vim.lsp.util.open_floating_preview(lines, 'markdown', { focus_id = 'pinfold', border = 'rounded', max_width = 76 })
+    local options = { focus_id = NAME, border = 'rounded', max_width = 76 }
+    local _, window = vim.lsp.util.open_floating_preview(lines, 'markdown', options)
+    vim.wo[window].linebreak = true
   end)
 end
 
