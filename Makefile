@@ -30,7 +30,7 @@ test-clients: $(VENV)/.clients $(NODE_PEERS) ## Tests with clients and types tha
 	$(BIN)/python -m pytest -q -m client
 
 test-editors: $(VENV)/.editors ## Neovim, Emacs, Vim and Kate themselves, with what is in editors/
-	$(BIN)/python -m pytest -q -m editor -n 2 -rs
+	$(BIN)/python -m pytest -q -m editor -n 2 -rs tests/editors
 
 test-slow: $(VENV)/.dev $(VENV)/.fuse ## The long tests: races, crashes, volumes that fold names
 	$(BIN)/python -m pytest -q -m slow

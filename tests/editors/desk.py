@@ -18,7 +18,9 @@ REPOSITORY = Path(__file__).parents[2]
 DRIVE = Path(__file__).parent / "drive"
 EDITORS = REPOSITORY / "editors"
 
-INDEX = "# Memory\n\n- [Releases](feedback/releases.md): how we release\n- [Gone](user/gone.md): lost\n"
+INDEX = (
+    "# Memory\n\n- [Releases](feedback/releases.md): how we release\n- [Gone](user/gone.md): lost\n"
+)
 RELEASES = (
     "---\nname: Releases\ndescription: how we release\ntype: feedback\n---\n\n"
     "Tag on Fridays 😀 never.\nAsk before a tag.\n"
@@ -71,8 +73,15 @@ class Desk:
         self.starter.chmod(0o755)
 
     def _memory(self) -> Path:
-        command = [sys.executable, "-m", "pinfold", "roots", "--json", "--project", self.project]
-        told = subprocess.run(command, env=self.env, capture_output=True, check=True, timeout=DEADLINE)
+        command = [sys.executable, "-m", "pinfold", "roots", "--json"]
+        told = subprocess.run(
+            command,
+            env=self.env,
+            cwd=self.project,
+            capture_output=True,
+            check=True,
+            timeout=DEADLINE,
+        )
         return Path(json.loads(told.stdout)["roots"][0]["path"])
 
     def _lay(self, name: str, text: str) -> Path:

@@ -31,8 +31,8 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def drive(emacs: str, desk: Desk, scenario: str) -> dict[str, Any]:
-    library = ["-L", EDITORS / "emacs", "-l", "pinfold"]
-    command = [emacs, *BATCH, *library, "-l", DRIVE / "emacs.el"]
+    library = ("-L", EDITORS / "emacs", "-l", "pinfold")
+    command: list[str | Path] = [emacs, *BATCH, *library, "-l", DRIVE / "emacs.el"]
     told = desk.drive(command, scenario)
     desk.wait_until_ended()
     assert len(desk.servers) == 1

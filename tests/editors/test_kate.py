@@ -41,8 +41,8 @@ def until(what: str, look: Callable[[], _T | None]) -> _T:
 @contextmanager
 def started(command: Sequence[str], **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
     """A process, and whatever it starts, until the end."""
-    silent = {name: subprocess.DEVNULL for name in ("stdin", "stdout", "stderr")}
-    with subprocess.Popen(command, start_new_session=True, **silent, **options) as process:
+    options |= dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
         try:
             yield process
         finally:
