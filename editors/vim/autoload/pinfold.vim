@@ -30,8 +30,8 @@ endfunction
 
 " Show the document where it is now.
 function! s:follow(said, moved) abort
-  let l:old = bufnr(a:moved.from)
-  if l:old == bufnr('')
+  if expand('%:p') is# a:moved.from
+    let l:old = bufnr('')
     let l:view = winsaveview()
     execute 'keepalt edit' fnameescape(a:moved.to)
     call winrestview(l:view)
