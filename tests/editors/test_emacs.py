@@ -124,3 +124,7 @@ def test_a_host_in_elisp(emacs: str, desk: Desk) -> None:
     told = drive(emacs, desk, "host")
     assert (told["tools"], told["managed"], told["wrong"]) == (4, True, -32602)
     assert (told["memory"], told["servers"]) == (str(desk.index), 1)
+
+
+def test_no_gateway_outlives_it_when_it_is_killed(emacs: str, desk: Desk) -> None:
+    drive(emacs, desk, "killed")

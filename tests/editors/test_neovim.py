@@ -107,3 +107,7 @@ def test_a_gateway_that_dies(desk: Desk) -> None:
     told = drive(desk, "died")
     assert told["problem"] == "The gateway has ended."
     assert (told["buffer"], told["tools"]) == (RELEASES.removesuffix("\n"), 4)
+
+
+def test_no_gateway_outlives_it_when_it_is_killed(desk: Desk) -> None:
+    drive(desk, "killed")

@@ -161,6 +161,12 @@
   (find-file (expand-file-name "x.txt" (project-root (project-current))))
   (tell :tools (length (plist-get (pinfold-request "tools/list" nil) :tools))))
 
+;; Emacs itself is killed.
+(defun drive-killed ()
+  (visit "feedback/releases.md")
+  (tell :done t)
+  (signal-process (emacs-pid) 'SIGKILL))
+
 ;; A buffer that was there before the gateway is found by it, and errors come as they are.
 (defun drive-host ()
   (let ((early (find-file-noselect (in-memory "MEMORY.md"))) answered)

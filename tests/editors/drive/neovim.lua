@@ -245,6 +245,13 @@ function scenarios.died()
   tell({ tools = #listed.tools })
 end
 
+--- Neovim itself is killed.
+function scenarios.killed()
+  open('feedback/releases.md')
+  tell({ done = true })
+  vim.uv.kill(vim.fn.getpid(), 'sigkill')
+end
+
 --- A host that has no file open starts the gateway by itself; errors come as they are.
 function scenarios.host()
   local _, wrong = await(require('pinfold').open, { profile = 'nobody' })
