@@ -127,6 +127,9 @@ def behave(how: str, number: Any, params: dict[str, Any]) -> None:
         )
     elif how == "no-result":
         send({"id": number, "result": ["nothing"]})
+    elif how in ("no-utf8", "digits", "nested"):
+        odd = {"no-utf8": b'"\xff"', "digits": b"1" * 5000, "nested": b"[" * 5000 + b"]" * 5000}
+        raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"x":%s}}\n' % (number, odd[how]))
     elif how == "error":
         send({"id": number, "error": {"code": -32602, "message": "no such argument"}})
     elif how == "ask-and-withdraw":

@@ -224,7 +224,14 @@ def test_a_second_answer_is_dropped(raw: Raw) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "words"), [("no-result", "no result"), ("error", "no such argument")]
+    ("how", "words"),
+    [
+        ("no-result", "no result"),
+        ("error", "no such argument"),
+        ("no-utf8", "no JSON"),
+        ("digits", "no JSON"),
+        ("nested", "no JSON"),
+    ],
 )
 def test_what_is_no_result(raw: Raw, how: str, words: str) -> None:
     result = call(raw, "odd", how=f"!{how}")

@@ -19,7 +19,7 @@ from pinfold.upstream.process import Child
 from pinfold.upstream.waiting import GaveUp, Params, Waiting
 from pinfold_protocol import SERVER_NAME
 from pinfold_protocol.errors import INTERNAL_ERROR, RpcError, ToolError, short
-from pinfold_protocol.framing import Body, LineFramer, Oversized
+from pinfold_protocol.framing import EDGE, Body, LineFramer, Oversized
 from pinfold_protocol.oversized import id_of_oversized_answer
 from pinfold_protocol.session import UpstreamOptions
 
@@ -48,7 +48,6 @@ class _Life:
         self.changed = threading.Condition()
         self.over = False
         self.ended = False
-        self.garbage = 0
         self.questions: Questions
 
 
@@ -344,9 +343,10 @@ class Peer:
         try:
             message = parse(line)
         except ValueError:
+            edges = Oversized(len(line), line[:EDGE], line[-EDGE:])
+            self._fail(life, id_of_oversized_answer(edges), "answered what is no JSON")
             message = None
         if not isinstance(message, dict):
-            life.garbage += 1
             self._tell("it writes what is no message to its output; that is ignored")
         elif isinstance(message.get("method"), str):
             self._said(life, message)
@@ -376,16 +376,18 @@ class Peer:
 
     def _oversized(self, life: _Life, event: Oversized) -> None:
         """A message over the limit fails the call that it answers; all, if that cannot be told."""
-        message = f"{self.name} sent {event.length} bytes, over the limit of {self._limit()}."
         number = id_of_oversized_answer(event)
         with life.changed:
-            if type(number) is int:
-                found = [life.waiting.pop(number, None)]
-            else:
-                found, life.waiting = [*life.waiting.values()], {}
-        for waiting in found:
-            if waiting is not None:
-                waiting.settle(error=ToolError("backend", message))
+            numbers = [number] if type(number) is int else list(life.waiting)
+        for each in numbers:
+            self._fail(life, each, f"sent {event.length} bytes, over the limit of {self._limit()}")
+
+    def _fail(self, life: _Life, number: object, what: str) -> None:
+        """An answer that cannot be read is one too; nothing where nobody waits for it."""
+        with life.changed:
+            waiting = life.waiting.pop(number, None) if type(number) is int else None
+        if waiting is not None:
+            waiting.settle(error=ToolError("backend", f"{self.name} {what}."))
 
     def _said(self, life: _Life, message: Params) -> None:
         method, params = message["method"], message.get("params")
