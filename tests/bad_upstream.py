@@ -206,6 +206,9 @@ def main() -> None:
         if os.fork() == 0:
             log(f"start {os.getpid()}")
             signal.pause()
+    if "survived" in HABITS and os.fork() == 0:  # by a process that has its streams open
+        log(f"start {os.getpid()}")
+        signal.pause()
     if "wordy" in HABITS:
         sys.stderr.write("a package is missing\n")
         sys.exit(4)

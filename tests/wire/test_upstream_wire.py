@@ -142,6 +142,14 @@ def test_one_that_dies_in_a_call_fails_that_call_and_starts_again(raw: Raw, plac
     assert len(started(place.log)) == 2
 
 
+def test_one_that_dies_is_missed_though_its_child_holds_its_output(place: Place) -> None:
+    with place.native("survived") as raw:
+        until(lambda: len(started(place.log)) == 2)
+        assert kind(call(raw, "odd", how="!die")) == "backend"
+        until(lambda: not any(map(runs, started(place.log)[:2])))
+        assert not call(raw, "odd", how="again")["isError"]
+
+
 def test_one_that_stops_listening_is_ended_and_starts_again(raw: Raw, place: Place) -> None:
     assert not call(raw, "odd", how="!deaf")["isError"]
     assert kind(call(raw, "odd", how="first")) == "backend"

@@ -27,6 +27,8 @@ REVISION = "2025-11-25"
 START_SECONDS = 60.0
 """How long an upstream may take to answer `initialize` and `tools/list`; `npx` may download it."""
 END_SECONDS = 0.5
+LAST_SECONDS = 2.0
+"""How long is read on where the process has ended and its output has not."""
 _BACKOFF = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 _LONGEST_WAIT = 2.0
 """A call waits for the next start so long, and fails where it would be longer."""
@@ -162,7 +164,7 @@ class Peer:
             raise ToolError("backend", message) from None
         life = _Life(child, self._limit())
         life.questions = Questions(self._events, lambda message: self._post(life, message))
-        for work in (self._write, self._read):
+        for work in (self._write, self._read, self._watch):
             name = f"{self.name}-{work.__name__[1:]}"
             threading.Thread(target=work, args=(life,), name=name, daemon=True).start()
         try:
@@ -337,6 +339,14 @@ class Peer:
                     self._line(life, event.data)
                 else:
                     self._oversized(life, event)
+        self._lost(life)
+
+    def _watch(self, life: _Life) -> None:
+        """Something that it started may keep its output open: that it ended shows here too, when
+        what it said last has been read."""
+        life.child.wait()
+        with life.changed:
+            life.changed.wait_for(lambda: life.over, LAST_SECONDS)
         self._lost(life)
 
     def _line(self, life: _Life, line: bytes) -> None:
