@@ -186,6 +186,8 @@ def answer(message: dict[str, Any]) -> None:
         result = {"protocolVersion": "2024-11-05", "capabilities": can, "serverInfo": info}
         send({"id": number, "result": result})
     elif method == "tools/list":
+        if "restless" in HABITS:
+            send({"method": "notifications/tools/list_changed"})
         more = {"nextCursor": "again"} if "endless" in HABITS else {}
         send({"id": number, "result": {"tools": [*TOOLS, {"name": 5}, None], **more}})
     elif method == "tools/call":

@@ -514,6 +514,14 @@ def test_one_that_never_stops_listing_its_tools(place: Place) -> None:
         assert len(names) == len(set(names)) and "odd" in names
 
 
+def test_one_whose_tools_change_each_time_they_are_listed_is_no_busy_loop(place: Place) -> None:
+    with place.native("restless") as raw:
+        until(lambda: len(said(place.log, "tools/list")) == 2)
+        for number in range(200):  # far more listings than calls, where nothing held them back
+            call(raw, "odd", how=str(number))
+        assert len(said(place.log, "tools/list")) < 40
+
+
 @pytest.mark.parametrize("end", ["shutdown", "input", "term", "kill"])
 def test_it_ends_with_the_gateway_with_all_that_it_started(place: Place, end: str) -> None:
     with place.native("stubborn") as raw:

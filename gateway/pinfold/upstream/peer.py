@@ -27,6 +27,8 @@ REVISION = "2025-11-25"
 START_SECONDS = 60.0
 """How long an upstream may take to answer `initialize` and `tools/list`; `npx` may download it."""
 END_SECONDS = 0.5
+LISTING_SECONDS = 0.5
+"""Its tools are listed again no sooner than so long after the last time."""
 LAST_SECONDS = 2.0
 """How long is read on where the process has ended and its output has not."""
 _BACKOFF = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
@@ -430,6 +432,8 @@ class Peer:
                     self._stale = False
                     self._list(life, time.monotonic() + START_SECONDS)
                     self._events.on_tools()
+                    with life.changed:  # one that says so each time it is asked is no busy loop
+                        life.changed.wait_for(lambda: life.over, LISTING_SECONDS)
             except (ToolError, RpcError, TimeoutError):
                 self._tell("it said that its tools changed, and does not list them")
             finally:
