@@ -180,7 +180,28 @@ def test_the_number_of_paths_is_bounded() -> None:
 BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"a": {"words": {"file_path": "p"}}}, "tools.a.words"),
     ({"a": {"paths": {"p": "read"}, "serves": "read_file"}}, "tools.a.words"),
-    ({"a": {"serves": "read_file", "words": {"file_path": "p"}}}, "tools.a.paths"),
+    ({"a": {"serves": "read_file", "words": {"file_path": "p"}}}, "tools.a.paths.p"),
+    (
+        {
+            "a": {
+                "paths": {"p": "read"},
+                "arguments": ["c"],
+                "serves": "write_file",
+                "words": {"file_path": "p", "content": "c"},
+            }
+        },
+        "tools.a.paths.p",
+    ),
+    (
+        {
+            "a": {
+                "paths": {"p": "write"},
+                "serves": "write_file",
+                "words": {"file_path": "p", "content": "p"},
+            }
+        },
+        "tools.a.words",
+    ),
     (
         {"a": {"paths": {"p": "write"}, "serves": "write_file", "words": {"file_path": "p"}}},
         "tools.a.words",
