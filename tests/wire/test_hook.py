@@ -647,7 +647,7 @@ def test_what_a_sub_agent_reads_is_not_in_the_conversation(home: Home) -> None:
 def test_reads_at_once_are_all_noted_and_the_notes_are_private(home: Home) -> None:
     paths = [write(home.memory / f"t{i}.md", str(i)) for i in range(12)]
     events = [json.dumps(home.event("Read", "PostToolUse", file_path=path)) for path in paths]
-    command = [*HOOK, "--host", "claude-code"]
+    command = [*HOOK, "--host", "claude-code", "--deadline", "60"]
     running = [subprocess.Popen(command, stdin=subprocess.PIPE, env=home.env) for _ in events]
     for process, event in zip(running, events):
         process.communicate(event.encode(), timeout=60)
