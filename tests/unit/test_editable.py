@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinfold.text.columns import Encoding, characters, units
 from pinfold.text.editable import EditableText, lines_of
+from pinfold.text.positions import Encoding, characters, units
 from support import texts
 
 ENCODINGS: list[Encoding] = ["utf-8", "utf-16", "utf-32"]

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from pinfold.doors.lsp.buffers import text_edits
 from pinfold.text.codec import Splice
-from pinfold.text.columns import Encoding
 from pinfold.text.intent import intend
 from pinfold.text.minimal import minimal, spliced
-from pinfold.text.positions import Positions
+from pinfold.text.positions import Encoding, Positions
 from support import texts
 from typist import applied, offset
 

@@ -7,8 +7,8 @@ from pinfold.language.links import find_links
 from pinfold.language.matter import Matter, read_matter
 from pinfold.language.model import Finding, Severity, Span
 from pinfold.policy.names import RESERVED, below, same, split
-from pinfold.text.columns import units
 from pinfold.text.frontmatter import EMPTY, INDEX_NAME, MOST_BYTES, WHY, read_topic
+from pinfold.text.positions import units
 
 MOST_LINES, MOST_UNITS, MOST_LINE_UNITS = 200, 25_000, 150
 """What an agent's prompt takes of an index, and how long an entry is written (reference, C.4 and

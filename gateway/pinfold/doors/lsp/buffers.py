@@ -18,8 +18,7 @@ from pinfold.doors.lsp.client import Client
 from pinfold.doors.questions import member
 from pinfold.paths.errors import ChangedUnderfoot
 from pinfold.text.codec import Splice
-from pinfold.text.columns import Encoding
-from pinfold.text.positions import Positions
+from pinfold.text.positions import Encoding, Positions
 from pinfold_protocol.errors import RpcError, ToolError
 
 _APPLY = "workspace/applyEdit"

@@ -12,8 +12,8 @@ from pinfold.doors.lsp.documents import Document, Documents
 from pinfold.language.facts import Linked, Where
 from pinfold.language.links import Link, find_links, resolve
 from pinfold.paths.uri import to_uri
-from pinfold.text.columns import Encoding
 from pinfold.text.editable import lines_of, without_ending
+from pinfold.text.positions import Encoding
 
 if TYPE_CHECKING:
     from pinfold.app import Gateway

@@ -11,7 +11,7 @@ from pinfold.doors.lsp.client import path_of
 from pinfold.paths.literal import encode
 from pinfold.paths.opened import identity
 from pinfold.policy.facts import Identity
-from pinfold.text.columns import Encoding
+from pinfold.text.positions import Encoding
 
 
 @attrs.frozen

@@ -23,7 +23,7 @@ from pinfold.text.frontmatter import INDEX_NAME
 from pinfold_protocol.errors import REQUEST_FAILED, RpcError
 
 if TYPE_CHECKING:
-    from pinfold.text.columns import Encoding
+    from pinfold.text.positions import Encoding
 
 _MOST_TEXT = 1 << 20
 """In a topic that is not open and larger than this, in bytes, no links are looked for."""

@@ -14,8 +14,8 @@ from pygls.workspace import TextDocument, Workspace
 from pinfold import __version__
 from pinfold.doors.lsp.client import Client, path_of
 from pinfold.doors.lsp.documents import Document, Documents
-from pinfold.text.columns import Encoding
 from pinfold.text.editable import EditableText
+from pinfold.text.positions import Encoding
 from pinfold_protocol import SERVER_NAME
 from pinfold_protocol.errors import INTERNAL_ERROR, RpcError
 
