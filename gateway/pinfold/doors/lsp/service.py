@@ -96,6 +96,10 @@ class Service:
         finally:
             self._request = None
 
+    def lost(self) -> None:
+        """Nothing more will come from the editor."""
+        self._mover.lost()
+
     def end(self) -> None:
         """The connection ends."""
         self._publisher.end()
