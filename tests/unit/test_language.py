@@ -95,9 +95,10 @@ def test_an_index_and_other_files_need_no_frontmatter() -> None:
         ("x\n" * MOST_LINES, []),
         ("\n\n" + "x\n" * MOST_LINES + "\n\n", []),  # what an agent sees is trimmed
         ("x\n" * (MOST_LINES + 1), [("index-lines", (MOST_LINES, 0, 1))]),
-        (f"{'x' * MOST_LINE_UNITS}\n", []),
-        (f"{'x' * (MOST_LINE_UNITS + 1)}\n", [("index-line", (0, 0, MOST_LINE_UNITS + 1))]),
-        ("😀" * 76, [("index-line", (0, 0, 76))]),  # two units each
+        (f"- {'x' * (MOST_LINE_UNITS - 2)}\n", []),
+        (f"- {'x' * (MOST_LINE_UNITS - 1)}\n", [("index-line", (0, 0, MOST_LINE_UNITS + 1))]),
+        (f"  * {'😀' * 74}", [("index-line", (0, 0, 78))]),  # two units each
+        (f"{'x' * 1000}\n# {'x' * 1000}\n-{'x' * 1000}\n", []),  # no entries
         (f"{'x' * 124}\n" * (MOST_UNITS // 125), []),
         (
             f"{'x' * 124}\n" * (MOST_UNITS // 125) + "abc",
@@ -149,7 +150,7 @@ def test_a_link_to_what_only_looks_pinned() -> None:
 
 
 def test_findings_are_bounded() -> None:
-    text = "x" * 200 + "\n"
+    text = "- " + "x" * 200 + "\n"
     assert len(found(text * 20_000, where("MEMORY.md"))) == MOST_FINDINGS
 
 

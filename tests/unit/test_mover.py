@@ -7,6 +7,7 @@ import pytest
 from pinfold.doors.lsp.client import PIN, path_of, read_client
 from pinfold.doors.lsp.context import Opener
 from pinfold.doors.lsp.documents import Document, Documents
+from pinfold.doors.lsp.listings import Listings
 from pinfold.doors.lsp.mover import _move
 from pinfold.doors.lsp.moving import left_behind, plan_pin
 from pinfold.paths.uri import to_uri
@@ -32,7 +33,7 @@ class Desk:
 
     @property
     def opener(self) -> Opener:
-        return Opener(self.gateway, self.session, read_client({}), self.documents)
+        return Opener(self.gateway, self.session, read_client({}), self.documents, Listings())
 
     def show(self, path: str, text: str, version: int = 1, *, lost: bool = False) -> None:
         uri = to_uri(path)

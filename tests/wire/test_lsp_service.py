@@ -625,6 +625,9 @@ def test_a_huge_document_stands_in_nobodys_way(met: Editor, place: Path) -> None
         line = {"range": spot((400_000, 0), (400_000, 1)), "text": "-"}
         met.did_change(name, version, line)
     assert met.on("textDocument/codeLens", name) != []
+    write(place / "y.md", topic("Y"))
+    assert len(met.on("textDocument/documentLink", name)) == 2000
+    assert met.at("textDocument/hover", name, 400_000, 4) is not None
     met.tell("textDocument/didClose", {"textDocument": {"uri": name}})
 
 
@@ -640,7 +643,19 @@ def test_ten_thousand_topics(met: Editor, tmp_path: Path) -> None:
         editor.send(request("c", "textDocument/completion", params))
         editor.send(request("s", "session/list", {}))
         assert editor.receive()["id"] == "s"
-        assert len(editor.receive()["result"]["items"]) == 10_000
+        listed = editor.receive()["result"]
+        assert (len(listed["items"]), listed["isIncomplete"]) == (2000, True)
+        # What is typed on brings what was left out.
+        editor.did_change(index, 2, {"text": "- [x](t987\n"})
+        listed = editor.at("textDocument/completion", index, 0, 10)
+        assert listed["isIncomplete"] and len(listed["items"]) == 2000
+        labels = [each["label"] for each in listed["items"][:11]]
+        assert set(labels) == {"t987.md", *(f"t987{digit}.md" for digit in range(10))}
+        # A call that makes a topic is seen at once.
+        call = {"file_path": str(root / "t987new.md"), "content": topic("New")}
+        editor.call("editor", "write_file", **call)
+        listed = editor.at("textDocument/completion", index, 0, 10)
+        assert "t987new.md" in [each["label"] for each in listed["items"][:12]]
 
 
 @pytest.mark.slow

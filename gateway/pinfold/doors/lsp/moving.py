@@ -9,10 +9,10 @@ import attrs
 from lsprotocol import types
 
 from pinfold.doors.lsp.client import path_of
-from pinfold.doors.lsp.context import Context, text_lines
+from pinfold.doors.lsp.context import MOST_TOPICS, Context, text_lines
 from pinfold.doors.lsp.convert import Converter
 from pinfold.doors.lsp.documents import Document
-from pinfold.doors.lsp.features import MOST_TOPICS, pin_command, refusal
+from pinfold.doors.lsp.features import pin_command, refusal
 from pinfold.language.model import Change
 from pinfold.language.moves import mended, unmended
 from pinfold.paths.literal import encode
