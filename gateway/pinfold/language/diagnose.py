@@ -167,9 +167,9 @@ def _of_index(lines: Sequence[str]) -> Iterator[Finding]:
         yield _finding("index-lines", _line(lines, first + MOST_LINES), message)
     size, told = 0, False
     for number in range(first, last):
-        entry = _ENTRY.match(lines[number]) is not None
-        if told and not entry:
+        if told and len(lines[number]) <= MOST_LINE_UNITS // 2:  # whatever it is, it is short
             continue
+        entry = _ENTRY.match(lines[number]) is not None
         length = units(lines[number], "utf-16")
         size += length + 1
         if size - 1 > MOST_UNITS and not told:
