@@ -2,10 +2,10 @@
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
-import pytest
 
 from pinfold.doors.lsp.client import path_of
 from pinfold.doors.lsp.documents import Document, Documents
@@ -34,12 +34,29 @@ def test_a_document_is_found_by_its_file_whatever_leads_there(tmp_path: Path) ->
     assert documents.find_path(None, None) is None
 
 
-def test_spellings_of_a_uri_are_one_document() -> None:
+def test_a_document_is_found_by_any_spelling_of_its_uri() -> None:
     documents = Documents()
-    documents.put(document("file:///a%20b.md", 1))
-    documents.put(document("file:///%61 b.md".replace(" ", "%20"), 2))
-    assert [each.version for each in documents.all()] == [2]
+    opened = document("file:///a%20b.md")
+    documents.put(opened)
+    for spelling in ("file:///%61%20b.md", "file://localhost/a%20b.md", "FILE:///a%20b.md"):
+        assert documents.get(spelling) is opened
     documents.remove("FILE:///a%20b.md")
+    assert documents.all() == []
+
+
+def test_every_spelling_that_is_open_stays_until_it_is_closed() -> None:
+    """Closing one of them must not uncover the disk beneath the other."""
+    documents = Documents()
+    one, other = document("file:///x", text="one"), document("file://localhost/x", text="other")
+    documents.put(one)
+    documents.put(other)
+    assert documents.behind("/x") == [one, other]
+    assert documents.get("FILE:///x") is None  # which of them is not known
+    documents.remove("FILE:///x")
+    assert documents.all() == [one, other]
+    documents.remove(one.uri)
+    assert documents.all() == [other]
+    documents.remove("FILE:///x")
     assert documents.all() == []
 
 
@@ -62,39 +79,32 @@ def test_listeners_hear_what_was_and_what_is() -> None:
 
 def test_waiting_ends_with_the_version_the_closing_the_time_or_the_end() -> None:
     documents = Documents()
-    documents.put(document("file:///x"))
 
-    def later(found: Document | None) -> bool:
+    def newer_or_closed() -> bool:
+        looked.set()
+        found = documents.get("file:///x")
         return found is None or (found.version or 0) > 1
 
-    def waited(act: object) -> object:
-        outcome: list[object] = []
-
-        def wait() -> None:
-            started.set()
-            try:
-                outcome.append(documents.wait_for("file:///x", later, DEADLINE))
-            except TimeoutError as error:
-                outcome.append(error)
-
-        started = threading.Event()
-        thread = threading.Thread(target=wait)
+    def waited(act: Callable[[], None]) -> bool:
+        documents.put(document("file:///x"))
+        looked.clear()
+        outcome: list[bool] = []
+        thread = threading.Thread(
+            target=lambda: outcome.append(documents.wait(newer_or_closed, DEADLINE))
+        )
         thread.start()
-        started.wait(DEADLINE)
-        act()  # type: ignore[operator]
+        assert looked.wait(DEADLINE)
+        act()
         thread.join(DEADLINE)
         return outcome[0]
 
-    newer = document("file:///x", 2)
-    assert waited(lambda: documents.put(newer)) is newer
+    looked = threading.Event()
+    assert waited(lambda: documents.put(document("file:///x", 2)))
+    assert waited(lambda: documents.remove("file:///x"))
     documents.put(document("file:///x"))
-    assert waited(lambda: documents.remove("file:///x")) is None
-    documents.put(document("file:///x"))
-    with pytest.raises(TimeoutError):
-        documents.wait_for("file:///x", later, 0)
-    assert isinstance(waited(documents.end), TimeoutError)
-    with pytest.raises(TimeoutError):  # nobody begins to wait any more
-        documents.wait_for("file:///x", later, DEADLINE)
+    assert not documents.wait(newer_or_closed, 0)
+    assert not waited(documents.end)
+    assert not documents.wait(newer_or_closed, DEADLINE)  # nobody begins to wait any more
 
 
 def test_a_missed_change_is_said() -> None:

@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinfold.text.columns import Encoding, characters, units
 from pinfold.text.editable import EditableText, lines_of
+from pinfold.text.positions import Encoding, characters, units
 from support import texts
 
 ENCODINGS: list[Encoding] = ["utf-8", "utf-16", "utf-32"]
@@ -35,6 +35,7 @@ def plain_offset(text: str, line: int, column: int, encoding: Encoding) -> int:
 POINTS = st.tuples(st.integers(0, 10), st.integers(0, 12))
 
 
+@settings(deadline=None)
 @given(
     texts(), st.lists(st.tuples(POINTS, POINTS, texts()), max_size=6), st.sampled_from(ENCODINGS)
 )
@@ -51,6 +52,7 @@ def test_it_is_what_the_editor_shows(
         assert edited._lines == lines_of(text)
 
 
+@settings(deadline=None)
 @given(st.text("aé→😀\ud800", max_size=6), st.integers(0, 20), st.sampled_from(ENCODINGS))
 def test_columns_go_both_ways(line: str, column: int, encoding: Encoding) -> None:
     before = characters(line, column, encoding)

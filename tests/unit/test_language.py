@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinfold.language.complete import complete, complete_topic
@@ -21,7 +21,13 @@ from pinfold.language.hover import age, hover
 from pinfold.language.links import as_target, find_links, resolve
 from pinfold.language.matter import read_matter
 from pinfold.language.model import Span
-from pinfold.language.moves import mended, pinned_place, renamed_place, unpinned_place
+from pinfold.language.moves import (
+    mended,
+    pinned_place,
+    renamed_place,
+    unmended,
+    unpinned_place,
+)
 from pinfold.language.outline import outline
 from pinfold.text.editable import lines_of, without_ending
 from pinfold.text.frontmatter import WHY, Topic
@@ -89,9 +95,10 @@ def test_an_index_and_other_files_need_no_frontmatter() -> None:
         ("x\n" * MOST_LINES, []),
         ("\n\n" + "x\n" * MOST_LINES + "\n\n", []),  # what an agent sees is trimmed
         ("x\n" * (MOST_LINES + 1), [("index-lines", (MOST_LINES, 0, 1))]),
-        (f"{'x' * MOST_LINE_UNITS}\n", []),
-        (f"{'x' * (MOST_LINE_UNITS + 1)}\n", [("index-line", (0, 0, MOST_LINE_UNITS + 1))]),
-        ("😀" * 76, [("index-line", (0, 0, 76))]),  # two units each
+        (f"- {'x' * (MOST_LINE_UNITS - 2)}\n", []),
+        (f"- {'x' * (MOST_LINE_UNITS - 1)}\n", [("index-line", (0, 0, MOST_LINE_UNITS + 1))]),
+        (f"  * {'😀' * 74}", [("index-line", (0, 0, 78))]),  # two units each
+        (f"{'x' * 1000}\n# {'x' * 1000}\n-{'x' * 1000}\n", []),  # no entries
         (f"{'x' * 124}\n" * (MOST_UNITS // 125), []),
         (
             f"{'x' * 124}\n" * (MOST_UNITS // 125) + "abc",
@@ -143,7 +150,7 @@ def test_a_link_to_what_only_looks_pinned() -> None:
 
 
 def test_findings_are_bounded() -> None:
-    text = "x" * 200 + "\n"
+    text = "- " + "x" * 200 + "\n"
     assert len(found(text * 20_000, where("MEMORY.md"))) == MOST_FINDINGS
 
 
@@ -153,6 +160,7 @@ def test_every_code_has_a_section_and_a_reason_a_code() -> None:
     assert set(WHY) <= set(SEVERITIES)
 
 
+@settings(deadline=None)
 @given(st.text("-#`~[]()<>: \n\r\ttypeuserMEMORY.md\ufeff😀", max_size=300))
 def test_nothing_that_is_typed_breaks_it(text: str) -> None:
     for place in (where("x.md"), where("MEMORY.md")):
@@ -232,6 +240,7 @@ def test_a_hostile_line_costs_no_more_than_its_length() -> None:
         find_links([piece * 5000 + "]("])
 
 
+@settings(deadline=None)
 @given(st.from_regex(r"/m(/[a-z %#()é]{1,5}){1,4}", fullmatch=True), st.sampled_from("ab"))
 def test_a_written_link_leads_back(path: str, other: str) -> None:
     document = f"/m/{other}/x.md"
@@ -301,6 +310,32 @@ def test_links_follow(document: str, old: str, new: str, text: str, after: str |
 
 
 # The rest
+
+
+@pytest.mark.parametrize(
+    ("document", "old", "new", "before", "now", "left"),
+    [
+        ("/m/i.md", "/m/t.md", "/m/p/t.md", "[t](t.md)", "[t](t.md)", True),
+        ("/m/i.md", "/m/t.md", "/m/p/t.md", "[t](t.md)", "typed [t](p/t.md)", False),
+        ("/m/i.md", "/m/t.md", "/m/p/t.md", "[t](t.md) [t](t.md)", "[t](p/t.md) [t](t.md)", True),
+        ("/m/i.md", "/m/t.md", "/m/p/t.md", "[t](t.md)", "", False),
+        # what moves
+        ("/m/t.md", "/m/t.md", "/m/p/t.md", "[o](o.md)", "[o](o.md)", True),
+        ("/m/t.md", "/m/t.md", "/m/p/t.md", "[o](o.md)", "[o](../o.md) [new](x.md)", False),
+        ("/m/t.md", "/m/t.md", "/m/p/t.md", "[o](o.md) [o](o.md)", "[o](../o.md) [o](o.md)", True),
+        ("/m/a/t.md", "/m/a/t.md", "/m/p/a/t.md", "[b](b.md) [b](../b.md)",
+         "[b](b.md) [b](../b.md)", True),
+        ("/m/a/t.md", "/m/a/t.md", "/m/p/a/t.md", "[b](b.md) [b](../b.md)",
+         "[b](../../a/b.md) [b](../../b.md)", False),
+        ("/m/t.md", "/m/t.md", "/m/n.md", "[t](t.md) [n](n.md)", "[t](t.md) [n](n.md)", True),
+        ("/m/t.md", "/m/t.md", "/m/p/t.md", "[t](t.md#x)", "[t](t.md#x)", False),
+        ("/m/t.md", "/m/t.md", "/m/n.md", "[a](/m/a.md)", "[a](/m/a.md)", False),
+    ],
+)  # fmt: skip
+def test_what_is_not_mended(
+    document: str, old: str, new: str, before: str, now: str, left: bool
+) -> None:
+    assert unmended(lines(before), lines(now), document, old, new) is left
 
 
 def test_matter() -> None:

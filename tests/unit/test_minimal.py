@@ -3,15 +3,14 @@
 import time
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pinfold.doors.lsp.buffers import text_edits
 from pinfold.text.codec import Splice
-from pinfold.text.columns import Encoding
 from pinfold.text.intent import intend
 from pinfold.text.minimal import minimal, spliced
-from pinfold.text.positions import Positions
+from pinfold.text.positions import Encoding, Positions
 from support import texts
 from typist import applied, offset
 
@@ -51,6 +50,7 @@ def test_only_what_differs_is_touched(
         assert sum(each.end - each.start for each in found) <= sum(e - s for s, e, _ in edits)
 
 
+@settings(deadline=None)
 @given(texts(), texts(), st.sampled_from(ENCODINGS))
 def test_an_editor_makes_exactly_the_new_text(before: str, after: str, encoding: Encoding) -> None:
     splices = minimal(before, after)
@@ -67,6 +67,7 @@ def test_an_editor_makes_exactly_the_new_text(before: str, after: str, encoding:
             assert not (old and each.insert and old[-1] == each.insert[-1])
 
 
+@settings(deadline=None)
 @given(texts(), texts(), texts())
 def test_two_changes_far_apart_leave_what_is_between(a: str, b: str, middle: str) -> None:
     kept = "=" + middle.replace("\r", "") + "=\n" * 3
@@ -74,6 +75,7 @@ def test_two_changes_far_apart_leave_what_is_between(a: str, b: str, middle: str
     assert all(each.end - each.start <= 1 and len(each.insert) <= 1 for each in splices)
 
 
+@settings(deadline=None)
 @given(texts(), st.sampled_from(ENCODINGS), st.data())
 def test_positions_are_where_an_editor_finds_them(
     text: str, encoding: Encoding, data: st.DataObject
@@ -129,6 +131,7 @@ def test_what_a_later_text_shows(before: str, after: str, later: str, shown: str
     assert intend(before, after).shown_by(later) == shown
 
 
+@settings(deadline=None)
 @given(texts(), texts(), texts())
 def test_typing_elsewhere_never_turns_a_yes_into_a_no(before: str, after: str, typed: str) -> None:
     assume(before != after)

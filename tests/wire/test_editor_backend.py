@@ -429,6 +429,23 @@ def test_a_uri_that_is_spelt_otherwise_is_the_same_document(editor: Typist) -> N
     assert where(editor.does(agent, "read_file", path)) == ("disk", None)
 
 
+def test_closing_one_spelling_leaves_the_other_open(editor: Typist) -> None:
+    """The disk beneath a document that is still open is not read, nor written."""
+    path = write(editor.project / "a.md", OLD)
+    agent = editor.agent()
+    name = editor.shows(path, "one unsaved\n")
+    other = editor.shows(name.replace("file:///", "file://localhost/"), "two unsaved\n")
+    assert kind(editor.does(agent, "read_file", path)) == "backend"  # which text it is to be
+    editor.types(name, "typed two\n")  # goes to the text of this spelling
+    editor.shuts(other)
+    found = editor.does(agent, "read_file", path)
+    assert text(found) == "typed two\n" and where(found) == ("buffer", 2)
+    assert kind(editor.does(agent, "edit", path, **CHANGE)) is None
+    assert editor.texts[name] == "typed TWO\n" and read(path) == OLD.encode()
+    editor.shuts(name)
+    assert where(editor.does(agent, "read_file", path)) == ("disk", None)
+
+
 def test_another_name_of_the_same_file_is_read_and_not_edited(editor: Typist) -> None:
     path = write(editor.project / "a.md", OLD)
     os.link(path, editor.project / "b.md")

@@ -313,6 +313,52 @@ def test_the_word_of_an_editor_is_not_enough(
     met.tell("textDocument/didClose", {"textDocument": {"uri": name}})
 
 
+def test_a_file_that_moved_without_its_links_is_no_success(met: Editor, place: Path) -> None:
+    """The editor renames, and drops the edits of the texts."""
+    path, other, name = laid(met, place)
+
+    def moves_only(edit: Any) -> Any:
+        return applied({"documentChanges": [edit["documentChanges"][-1]]})
+
+    error = met.commanded("pinfold.pin", {"uri": name}, moves_only)["error"]
+    pinned = met.memory / "pinned" / place.name / "t.md"
+    assert pinned.exists() and not path.exists()
+    assert error["code"] == -32803 and "were not mended in" in error["message"]
+    for left in (met.memory / "MEMORY.md", other, pinned):
+        assert str(left) in error["message"]
+    met.tell("textDocument/didClose", {"textDocument": {"uri": name}})
+
+
+@pytest.mark.parametrize("shows", [True, False])
+def test_an_open_index_is_mended_when_the_editor_shows_it(
+    met: Editor, place: Path, shows: bool
+) -> None:
+    """It says so a moment after its reply, or it never does."""
+    _, _, name = laid(met, place)
+    path = met.memory / "MEMORY.md"
+    text = read(path).decode()
+    index = met.did_open(path, text)
+
+    def editor(edit: Any) -> Any:
+        changes = edit["documentChanges"]
+        mine = [each for each in changes if each.get("textDocument", {}).get("uri") == index]
+        told = applied({"documentChanges": [each for each in changes if each not in mine]})
+        if shows:
+            edits = [{"range": each["range"], "text": each["newText"]} for each in mine[0]["edits"]]
+            met.did_change(index, 2, *edits)
+        return told
+
+    answer = met.commanded("pinfold.pin", {"uri": name}, editor)
+    assert read(path).decode() == text  # it is not saved
+    if shows:
+        assert "result" in answer
+    else:
+        assert str(path) in answer["error"]["message"]
+        assert "o.md" not in answer["error"]["message"]
+    for each in (name, index):
+        met.tell("textDocument/didClose", {"textDocument": {"uri": each}})
+
+
 def gone(path: Path, _: Path) -> None:
     path.unlink()
 
@@ -379,8 +425,10 @@ def test_the_end_does_not_wait_for_an_editor_that_never_answers(tmp_path: Path) 
         editor.send(cancel, request("next", "session/list", {}))
         assert editor.receive()["id"] == "next"  # too late: the editor may have done it
         editor.send(request("end", "shutdown"))
-        answers = [editor.receive(), editor.receive()]
-        assert {each["id"] for each in answers} == {"pin", "end"}
+        answers = {each["id"]: each for each in (editor.receive(), editor.receive())}
+        assert answers.keys() == {"pin", "end"}
+        error = answers["pin"]["error"]
+        assert error["code"] == -32803 and "not known" in error["message"]
         editor.tell("exit")
         assert editor.status() == 0
         assert snapshot(memory) == before
@@ -508,7 +556,9 @@ def test_the_gateway_moves_where_the_editor_cannot(plain: Editor, corner: Path) 
 
     def editor(edit: Any) -> Any:
         edits.append(edit)
-        return applied(edit)
+        told = applied(edit)
+        plain.did_change(opened, 2, {"text": read(other).decode()})
+        return told
 
     answer = plain.commanded("pinfold.pin", {"uri": name}, editor)
     pinned = plain.memory / "pinned" / corner.name / "t.md"
@@ -521,6 +571,16 @@ def test_the_gateway_moves_where_the_editor_cannot(plain: Editor, corner: Path) 
     told = [each["params"] for each in plain.notifications if each["method"] == "memory/didChange"]
     kinds = [each["kind"] for each in told if corner.name in each["path"]]
     assert kinds == ["deleted", "created", "changed"]
+
+
+def test_the_word_of_an_editor_on_an_open_text_is_not_enough(plain: Editor, corner: Path) -> None:
+    _, other, name = laid(plain, corner)
+    opened = plain.did_open(other, read(other).decode())
+    said = {"result": {"applied": True}}
+    error = plain.commanded("pinfold.pin", {"uri": name}, lambda _: said)["error"]
+    assert error["code"] == -32803
+    assert str(other) in error["message"] and "MEMORY.md" not in error["message"]
+    plain.tell("textDocument/didClose", {"textDocument": {"uri": opened}})
 
 
 def test_unsaved_changes_are_not_moved_away_from(plain: Editor, corner: Path) -> None:
@@ -565,6 +625,9 @@ def test_a_huge_document_stands_in_nobodys_way(met: Editor, place: Path) -> None
         line = {"range": spot((400_000, 0), (400_000, 1)), "text": "-"}
         met.did_change(name, version, line)
     assert met.on("textDocument/codeLens", name) != []
+    write(place / "y.md", topic("Y"))
+    assert len(met.on("textDocument/documentLink", name)) == 2000
+    assert met.at("textDocument/hover", name, 400_000, 4) is not None
     met.tell("textDocument/didClose", {"textDocument": {"uri": name}})
 
 
@@ -580,7 +643,19 @@ def test_ten_thousand_topics(met: Editor, tmp_path: Path) -> None:
         editor.send(request("c", "textDocument/completion", params))
         editor.send(request("s", "session/list", {}))
         assert editor.receive()["id"] == "s"
-        assert len(editor.receive()["result"]["items"]) == 10_000
+        listed = editor.receive()["result"]
+        assert (len(listed["items"]), listed["isIncomplete"]) == (2000, True)
+        # What is typed on brings what was left out.
+        editor.did_change(index, 2, {"text": "- [x](t987\n"})
+        listed = editor.at("textDocument/completion", index, 0, 10)
+        assert listed["isIncomplete"] and len(listed["items"]) == 2000
+        labels = [each["label"] for each in listed["items"][:11]]
+        assert set(labels) == {"t987.md", *(f"t987{digit}.md" for digit in range(10))}
+        # A call that makes a topic is seen at once.
+        call = {"file_path": str(root / "t987new.md"), "content": topic("New")}
+        editor.call("editor", "write_file", **call)
+        listed = editor.at("textDocument/completion", index, 0, 10)
+        assert "t987new.md" in [each["label"] for each in listed["items"][:12]]
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Completion: keys and types in frontmatter, topics in an index."""
 
 import re
+import urllib.parse
 from collections.abc import Iterable, Sequence
 
 from pinfold.language.diagnose import is_index, is_topic
@@ -22,6 +23,7 @@ _TYPES = {
     "project": "what is going on and why",
     "reference": "where things are to be found",
 }
+MOST_PROPOSALS = 2000
 _TARGET = re.compile(r"\]\((<?[^()<>\s]*)$")
 _ENTRY = re.compile(r"^\s*[-*+][ \t]+(\[?[^\[\]]*)$")
 _REST = re.compile(r"[^()<>\s]*>?")
@@ -58,6 +60,23 @@ def wants_topic(lines: Sequence[str], line: int, column: int) -> bool:
     """Whether a topic could stand at the cursor in an index."""
     before = lines[line][:column] if line < len(lines) else ""
     return bool(_TARGET.search(before) or _ENTRY.match(before))
+
+
+def likely(
+    lines: Sequence[str], line: int, column: int, topics: Sequence[MemoryDocument]
+) -> Sequence[MemoryDocument]:
+    """The topics to propose at the cursor: all of them, or else MOST_PROPOSALS, those first whose
+    path or title has what was typed so far."""
+    if len(topics) <= MOST_PROPOSALS:
+        return topics
+    before = lines[line][:column]
+    hit = _TARGET.search(before) or _ENTRY.match(before)
+    typed = urllib.parse.unquote(hit[1]).lstrip("<[ ").casefold() if hit else ""
+
+    def is_other(topic: MemoryDocument) -> bool:
+        return typed not in f"{topic.relative_path}\n{topic.title}".casefold()
+
+    return sorted(topics, key=is_other)[:MOST_PROPOSALS]
 
 
 def complete_topic(

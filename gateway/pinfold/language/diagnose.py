@@ -1,14 +1,16 @@
 """What is wrong with a memory document, or worth knowing of it."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from pinfold.language.facts import Linked, Where
-from pinfold.language.links import find_links
+from pinfold.language.links import MOST_LINKS, find_links
 from pinfold.language.matter import Matter, read_matter
 from pinfold.language.model import Finding, Severity, Span
 from pinfold.policy.names import RESERVED, below, same, split
-from pinfold.text.columns import units
 from pinfold.text.frontmatter import EMPTY, INDEX_NAME, MOST_BYTES, WHY, read_topic
+from pinfold.text.positions import units
 
 MOST_LINES, MOST_UNITS, MOST_LINE_UNITS = 200, 25_000, 150
 """What an agent's prompt takes of an index, and how long an entry is written (reference, C.4 and
@@ -56,7 +58,7 @@ def diagnose(
     if is_topic(where):
         found += _of_topic(text, lines, where)
     if is_index(where):
-        found += _of_index(lines)
+        found += islice(_of_index(lines), MOST_FINDINGS)
     found += _of_links(lines, where, links)
     return sorted(found, key=lambda each: each.span)[:MOST_FINDINGS]
 
@@ -154,6 +156,8 @@ def _of_entries(matter: Matter, *, valid: bool) -> Iterator[Finding]:
 
 # The index
 
+_ENTRY = re.compile(r"\s*+[-*+][ \t]")
+
 
 def _of_index(lines: Sequence[str]) -> Iterator[Finding]:
     first, last = _trimmed(lines)
@@ -163,13 +167,16 @@ def _of_index(lines: Sequence[str]) -> Iterator[Finding]:
         yield _finding("index-lines", _line(lines, first + MOST_LINES), message)
     size, told = 0, False
     for number in range(first, last):
+        if told and len(lines[number]) <= MOST_LINE_UNITS // 2:  # whatever it is, it is short
+            continue
+        entry = _ENTRY.match(lines[number]) is not None
         length = units(lines[number], "utf-16")
         size += length + 1
         if size - 1 > MOST_UNITS and not told:
             told = True
             message = f"Agents are shown {MOST_UNITS:,} characters of the index, up to here."
             yield _finding("index-size", _line(lines, number), message)
-        if length > MOST_LINE_UNITS:
+        if entry and length > MOST_LINE_UNITS:
             message = (
                 f"An entry of {length} characters is cut to {MOST_LINE_UNITS} when the index is "
                 "rebuilt."
@@ -190,7 +197,7 @@ def _trimmed(lines: Sequence[str]) -> tuple[int, int]:
 
 
 def _of_links(lines: Sequence[str], where: Where, links: Mapping[str, Linked]) -> Iterator[Finding]:
-    for link in find_links(lines):
+    for link in find_links(lines, MOST_LINKS):
         found = links.get(link.path or "")
         if found is None:
             continue

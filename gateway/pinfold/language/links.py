@@ -2,7 +2,8 @@
 
 import re
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice, takewhile
 
 import attrs
 
@@ -26,6 +27,8 @@ _KEPT = "._~-/"
 """What the other program leaves as it is in a link, beside letters and digits (reference, C.4)."""
 MOST_COLUMNS = 20_000
 """In a line that is longer, no links are looked for."""
+MOST_LINKS = 2000
+"""How many links of one document are told and looked up."""
 
 
 @attrs.frozen
@@ -53,19 +56,27 @@ class Link:
         return "" if hit is None else self.target[hit.start() :]
 
 
-def find_links(lines: Sequence[str]) -> list[Link]:
+def find_links(lines: Sequence[str], most: int | None = None) -> list[Link]:
     """The links of a document, and what its reference links are defined as, in order; those in code
-    are none."""
-    found: list[Link] = []
-    for number, line in outside_fences(lines):
-        if ("](" not in line and "]:" not in line) or len(line) > MOST_COLUMNS:
-            continue
-        text = _without_code(line)
-        if hit := _DEFINITION.match(text):
-            found.append(_link(hit, line, number))
-        else:
-            found += [_link(hit, line, number) for hit in _LINK.finditer(text)]
-    return found
+    are none. With `most`, no more than so many, and nothing is read behind them."""
+    links = (link for number, line in outside_fences(lines) for link in _in_line(number, line))
+    return list(islice(links, most))
+
+
+def links_on(lines: Sequence[str], number: int) -> list[Link]:
+    """The links in one line of a document."""
+    above = takewhile(lambda each: each[0] <= number, outside_fences(lines))
+    return [link for at, line in above if at == number for link in _in_line(at, line)]
+
+
+def _in_line(number: int, line: str) -> Iterator[Link]:
+    if ("](" not in line and "]:" not in line) or len(line) > MOST_COLUMNS:
+        return
+    text = _without_code(line)
+    if hit := _DEFINITION.match(text):
+        yield _link(hit, line, number)
+    else:
+        yield from (_link(hit, line, number) for hit in _LINK.finditer(text))
 
 
 def _without_code(line: str) -> str:

@@ -37,6 +37,24 @@ def renamed_place(root: str, new_name: str) -> str | None:
     return path if inside and path.rpartition("/")[2] != "MEMORY.md" else None
 
 
+def unmended(before: Sequence[str], now: Sequence[str], document: str, old: str, new: str) -> bool:
+    """Whether links of `document`, which had the lines `before`, are in the lines `now` as if the
+    file at `old` had not moved to `new`. What else was typed since then does not matter."""
+    if document != old:
+        return bool(mended(now, document, old, new))
+    meant = set(_leads(before, old))
+    for here, moved in zip(_leads(now, old), _leads(now, new), strict=True):
+        if moved == old or (here in meant and moved not in meant and moved != new):
+            return True
+    return False
+
+
+def _leads(lines: Sequence[str], document: str) -> list[str]:
+    """What the relative links in these lines lead to from a document."""
+    paths = (link.path for link in find_links(lines))
+    return [resolve(document, path) for path in paths if path and not path.startswith("/")]
+
+
 def mended(lines: Sequence[str], document: str, old: str, new: str) -> list[Change]:
     """The changes that keep the links of `document` when the file at `old` moves to `new`: of links
     to it, and, where the document is itself what moves, of links from it."""

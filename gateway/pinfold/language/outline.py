@@ -23,7 +23,7 @@ def outline(lines: Sequence[str], where: Where) -> list[Symbol]:
     if is_index(where):
         found += [
             Symbol(link.title or link.target, "topic", link.span, link.span.line, 7)
-            for link in find_links(lines)
+            for link in find_links(lines, MOST_SYMBOLS)
         ]
     found.sort(key=lambda each: (each.span.line, each.span.start))
     return _with_ends(found[:MOST_SYMBOLS], len(lines) - 1)
@@ -39,6 +39,8 @@ def _headings(lines: Sequence[str]) -> list[Symbol]:
         found.append(Symbol(name, "frontmatter", Span(0, 0, len(lines[0])), matter.end))
         start = matter.end + 1
     for number, line in outside_fences(lines, start):
+        if len(found) >= MOST_SYMBOLS:
+            break
         if line.lstrip(" ").startswith("#") and (hit := _HEADING.match(line)):
             name = _CLOSING.sub("", hit[2] or "").strip()
             span = Span(number, 0, len(line))

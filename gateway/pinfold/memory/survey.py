@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from pinfold.language.facts import Linked, Where
+from pinfold.language.links import MOST_LINKS
 from pinfold.memory.documents import topic_of
 from pinfold.memory.roots import Look
 from pinfold.paths.kernel import platform
@@ -20,8 +21,6 @@ from pinfold.policy.pinned import find_pinned
 from pinfold.text.frontmatter import Topic
 from pinfold_protocol.decision import Match
 
-MOST_LINKS = 2000
-"""How many links of one document are looked up."""
 _MARK = b"\xef\xbb\xbf"
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 

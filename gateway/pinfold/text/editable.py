@@ -1,7 +1,7 @@
 """A text as an editor changes it: by ranges, line by line, without reading it all again."""
 
-from pinfold.text.columns import Encoding, characters
 from pinfold.text.lines import split_lines
+from pinfold.text.positions import Encoding, characters
 
 Point = tuple[int, int]
 """A line, and a column in units of the editor's encoding; both from 0."""

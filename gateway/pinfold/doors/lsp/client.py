@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, cast
 
 from pinfold.doors.questions import member
 from pinfold.paths.uri import from_uri, is_uri
-from pinfold.text.columns import Encoding
+from pinfold.text.positions import Encoding
 from pinfold_protocol.errors import RpcError
 
 PIN, UNPIN, EXPLAIN = "pinfold.pin", "pinfold.unpin", "pinfold.explain"

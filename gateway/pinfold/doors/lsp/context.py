@@ -1,6 +1,6 @@
 """One document while a feature looks at it: its text, its place, its links. On the pool."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -9,16 +9,20 @@ import attrs
 from pinfold.doors.lsp.client import Client, path_of
 from pinfold.doors.lsp.convert import Converter
 from pinfold.doors.lsp.documents import Document, Documents
+from pinfold.doors.lsp.listings import Listings
 from pinfold.language.facts import Linked, Where
-from pinfold.language.links import Link, find_links, resolve
+from pinfold.language.links import MOST_LINKS, Link, find_links, links_on, resolve
 from pinfold.paths.uri import to_uri
-from pinfold.text.columns import Encoding
 from pinfold.text.editable import lines_of, without_ending
+from pinfold.text.positions import Encoding
 
 if TYPE_CHECKING:
     from pinfold.app import Gateway
     from pinfold.memory.survey import Survey
     from pinfold.session import Session
+    from pinfold_protocol.memory import MemoryDocument
+
+MOST_TOPICS = 20_000
 
 
 @attrs.frozen
@@ -35,6 +39,16 @@ class Context:
     lines: list[str]
     where: Where
     survey: "Survey"
+    listings: Listings
+
+    def topics(self) -> "Sequence[MemoryDocument]":
+        """The topics of its root, as they were a moment ago at least."""
+        kind = self.where.kind
+
+        def look() -> "Sequence[MemoryDocument]":
+            return self.gateway.index(self.session, [kind], MOST_TOPICS).documents
+
+        return self.listings.find(self.session.effective, kind, look)
 
     @property
     def convert(self) -> Converter:
@@ -47,8 +61,12 @@ class Context:
         return self.client.encoding
 
     def links(self) -> list[Link]:
-        """Its links to files."""
-        return [link for link in find_links(self.lines) if link.path is not None]
+        """Its links to files, among the first MOST_LINKS."""
+        return _to_files(find_links(self.lines, MOST_LINKS))
+
+    def links_on(self, line: int) -> list[Link]:
+        """Its links to files in one line."""
+        return _to_files(links_on(self.lines, line))
 
     def leads(self, link: Link) -> str:
         """The absolute path that a link names."""
@@ -77,6 +95,10 @@ class Context:
         return {path: found[leads] for path, leads in paths.items() if leads in found}
 
 
+def _to_files(links: list[Link]) -> list[Link]:
+    return [link for link in links if link.path is not None]
+
+
 def text_lines(text: str) -> list[str]:
     """The lines of a text, without endings; the last one may be empty."""
     return [without_ending(line) for line in lines_of(text)]
@@ -90,6 +112,7 @@ class Opener:
     session: "Session"
     client: Client
     documents: Documents
+    listings: Listings
 
     @contextmanager
     def open(self, uri: str) -> "Iterator[Context | None]":
@@ -117,6 +140,7 @@ class Opener:
                 text_lines(text),
                 where,
                 survey,
+                self.listings,
             )
 
     def _text(self, document: Document | None, path: str) -> str | None:

@@ -7,7 +7,7 @@ from lsprotocol import types
 from pinfold.doors.lsp.manual import page_of
 from pinfold.language.links import Link
 from pinfold.language.model import Change, Finding, Proposal, Span, Symbol
-from pinfold.text.columns import Encoding, characters, units
+from pinfold.text.positions import Encoding, characters, units
 
 SOURCE = "pinfold"
 _SEVERITIES = {

@@ -11,7 +11,7 @@ from pinfold.doors.lsp.client import path_of
 from pinfold.paths.literal import encode
 from pinfold.paths.opened import identity
 from pinfold.policy.facts import Identity
-from pinfold.text.columns import Encoding
+from pinfold.text.positions import Encoding
 
 
 @attrs.frozen
@@ -35,12 +35,15 @@ Listener = Callable[[Document | None, Document | None], None]
 
 
 class Documents:
-    """Documents by URI. Changes come on the loop's thread, in order; anyone may look and wait."""
+    """Documents by URI, as it was spelled when they were opened: each spelling that is open is a
+    document of its own, with its own text, until it is closed. Changes come on the loop's thread,
+    in order; anyone may look and wait."""
 
     def __init__(self) -> None:
         self._open: dict[str, Document] = {}
         self._listeners: list[Listener] = []
         self.on_save: Callable[[Document], None] = lambda document: None
+        self._changes = 0
         self._ended = False
         self.changed = threading.Condition()
 
@@ -51,8 +54,9 @@ class Documents:
     def put(self, document: Document) -> None:
         """A document was opened, or is another text, or another version now."""
         with self.changed:
-            before = self._open.get(_key(document.uri))
-            self._open[_key(document.uri)] = document
+            before = self._open.get(document.uri)
+            self._open[document.uri] = document
+            self._changes += 1
             self.changed.notify_all()
         for listener in self._listeners:
             listener(before, document)
@@ -60,7 +64,10 @@ class Documents:
     def remove(self, uri: str) -> None:
         """A document was closed; one that is not open is none of our business."""
         with self.changed:
-            before = self._open.pop(_key(uri), None)
+            before = self._find(uri)
+            if before is not None:
+                del self._open[before.uri]
+            self._changes += 1
             self.changed.notify_all()
         if before is not None:
             for listener in self._listeners:
@@ -90,9 +97,9 @@ class Documents:
             return list(self._open.values())
 
     def get(self, uri: str) -> Document | None:
-        """The document with this URI, however it is percent-encoded."""
+        """The document with this URI, or else the only one whose URI is another spelling of it."""
         with self.changed:
-            return self._open.get(_key(uri))
+            return self._find(uri)
 
     def find_path(self, real: str | None, file: Identity | None = None) -> Document | None:
         """The document behind a file: the one whose URI names the real path, or leads to the same
@@ -108,23 +115,32 @@ class Documents:
                 found.append(document)
         return found
 
-    def wait_for(
-        self, uri: str, wanted: Callable[[Document | None], bool], seconds: float
-    ) -> Document | None:
-        """Wait until the document is as wanted: it, or None where it is closed. Raises TimeoutError
-        when the time is over first, and when the connection ends. Never on the loop's thread."""
+    def wait(self, wanted: Callable[[], bool], seconds: float) -> bool:
+        """Look now and after every change of a document, until it is as wanted or the time is
+        over; then, and when the connection ends, once more: whether it is. `wanted` may block,
+        and nobody waits for it. Never on the loop's thread."""
         deadline = time.monotonic() + seconds
+        while True:
+            with self.changed:
+                seen = self._changes
+            if wanted():
+                return True
+            if not self._changed_since(seen, deadline):
+                return wanted()
+
+    def _changed_since(self, seen: int, deadline: float) -> bool:
+        """Wait for a change: False where none came in time, and when the connection ends."""
         with self.changed:
-            while not wanted(found := self._open.get(_key(uri))):
-                left = deadline - time.monotonic()
-                if self._ended or left <= 0 or not self.changed.wait(left):
-                    raise TimeoutError
-            return found
+            left = max(0, deadline - time.monotonic())
+            self.changed.wait_for(lambda: self._ended or self._changes != seen, left)
+            return self._changes != seen and not self._ended and time.monotonic() < deadline
 
-
-def _key(uri: str) -> str:
-    """The same for all spellings of one file's URI."""
-    return path_of(uri) or uri
+    def _find(self, uri: str) -> Document | None:
+        if uri in self._open:
+            return self._open[uri]
+        path = path_of(uri)
+        found = [each for each in self._open.values() if each.path == path is not None]
+        return found[0] if len(found) == 1 else None
 
 
 def _identity_at(path: str) -> Identity | None:

@@ -6,7 +6,7 @@ from lsprotocol import types
 
 from pinfold.doors.lsp.client import EXPLAIN, PIN, UNPIN
 from pinfold.doors.lsp.context import Context
-from pinfold.language.complete import complete, complete_topic
+from pinfold.language.complete import MOST_PROPOSALS, complete, complete_topic, likely
 from pinfold.language.diagnose import diagnose, is_index
 from pinfold.language.facts import Where
 from pinfold.language.hover import hover as words
@@ -15,7 +15,6 @@ from pinfold.language.moves import pinned_place, unpinned_place
 from pinfold.language.outline import outline
 from pinfold.paths.uri import to_uri
 
-MOST_TOPICS = 20_000
 _PIN_WORDS = {PIN: "Pin", UNPIN: "Unpin"}
 MOVE_KIND = types.CodeActionKind.RefactorMove
 
@@ -42,8 +41,8 @@ def hover(context: Context, position: types.Position) -> types.Hover | None:
 def link_at(context: Context, position: types.Position) -> Link | None:
     """The link to a file at a position."""
     column = context.convert.column(position)
-    links = (link for link in context.links() if link.span.holds(position.line, column))
-    return next(links, None)
+    links = context.links_on(position.line)
+    return next((link for link in links if link.span.holds(position.line, column)), None)
 
 
 def document_links(context: Context) -> list[types.DocumentLink]:
@@ -63,11 +62,14 @@ def completion(context: Context, position: types.Position) -> types.CompletionLi
     line, column = position.line, context.convert.column(position)
     where = context.where
     proposals = complete(context.lines, where, line, column)
+    more = False
     if proposals is None:
-        index = context.gateway.index(context.session, [where.kind], MOST_TOPICS)
-        proposals = complete_topic(context.lines, where, line, column, index.documents)
+        topics = context.topics()
+        more = len(topics) > MOST_PROPOSALS
+        offered = likely(context.lines, line, column, topics)
+        proposals = complete_topic(context.lines, where, line, column, offered)
     convert = context.convert
-    return types.CompletionList(False, [convert.proposal(each) for each in proposals])
+    return types.CompletionList(more, [convert.proposal(each) for each in proposals])
 
 
 def symbols(

@@ -97,6 +97,9 @@ class Mount:
     def lost(self) -> None:
         """Nothing more will come from the editor: nobody waits for it any longer."""
         self.buffers.end()
+        self.documents.end()
+        if self._service is not None:
+            self._service.lost()
 
     def end(self) -> None:
         """The connection ends."""

@@ -13,10 +13,15 @@ from pinfold.doors.lsp.client import Client, path_of
 from pinfold.doors.lsp.context import Context
 from pinfold.doors.lsp.features import link_at
 from pinfold.doors.lsp.moving import (
+    Mend,
     Plan,
     changed,
     failed,
+    find_mend,
     is_done,
+    left_behind,
+    open_document,
+    place_after,
     plain_edit,
     plan,
     plan_pin,
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _EDITOR_SECONDS = 10.0
+_TOLD_SECONDS = 1.0
+"""How long after its reply an editor may take to tell what it changed: some wait for a pause."""
 _NO_MOVES = "This editor cannot move files as a part of an edit."
 
 
@@ -52,6 +59,12 @@ class Mover:
         self._client = client
         self._native = native
         self._on_document = on_document
+        self._gone = asyncio.get_running_loop().create_future()
+
+    def lost(self) -> None:
+        """Nothing more will come from the editor."""
+        if not self._gone.done():
+            self._gone.set_result(None)
 
     # What the editor carries out by itself
 
@@ -113,21 +126,27 @@ class Mover:
         request.cancel = lambda: False  # the editor may have done it already
         said = await self._applied(edit)
         if not await self._native.pooled(lambda: is_done(found)):
+            if self._gone.done():
+                raise failed(f"The connection ends. Whether {found.old} moved is not known.")
             raise failed(f"The editor did not move the file{said}. {found.old} is where it was.")
+        await self._require_mended(found, said)
 
     async def _applied(self, edit: types.WorkspaceEdit) -> str:
         """Let the editor apply an edit; why it did not, as far as it says so."""
-        asked = types.ApplyWorkspaceEditParams(edit, label="pinfold")
+        params = types.ApplyWorkspaceEditParams(edit, label="pinfold")
         seconds = self._native.gateway.limits.editor_seconds or _EDITOR_SECONDS
+        asked = self._server.protocol.send_request_async(types.WORKSPACE_APPLY_EDIT, params)
         try:
-            async with asyncio.timeout(seconds):
-                answer = await self._server.protocol.send_request_async(
-                    types.WORKSPACE_APPLY_EDIT, asked
-                )
-        except TimeoutError:
-            return f": it did not answer within {seconds:g} seconds"
+            either = (asked, self._gone)
+            await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done():
+                late = f"it did not answer within {seconds:g} seconds"
+                return f": {'the connection ends' if self._gone.done() else late}"
+            answer = asked.result()
         except RpcError:
             return ": it answered an error"
+        finally:
+            asked.cancel()
         return "" if answer.applied else f": {answer.failure_reason or 'it refused the edit'}"
 
     async def _on_disk(self, found: Plan, uri: str, request: Request) -> None:
@@ -135,24 +154,30 @@ class Mover:
         open are the editor's to mend."""
         request.cancel = lambda: False
 
-        def work(context: Context | None) -> list[str]:
+        def work(context: Context | None) -> list[Mend]:
             if context is None:
                 raise failed("This is no memory document any more.")
             return _move(context, found)
 
-        left = await self._on_document(uri, work)
-        mends = [
-            mend for mend in found.mends if mend.document is not None and mend.path != found.old
-        ]
+        mends = await self._on_document(uri, work)
+        said = ""
         if mends and self._client.applies_edits:
             edit = self._texts(Plan(found.old, found.old_uri, found.new, mends))
-            if said := await self._applied(edit):
-                left.append(f"an open document{said}")
-        elif mends:
-            left += [mend.path for mend in mends]
-        if left:
+            said = await self._applied(edit)
+        await self._require_mended(found, said)
+
+    async def _require_mended(self, found: Plan, said: str) -> None:
+        """Links are believed to follow when the documents show it, and not before. Raises
+        RpcError."""
+
+        def work(context: Context | None) -> list[str]:
+            if context is None:  # it was closed to us, or moved on
+                return [place_after(found, mend) for mend in found.mends]
+            return left_behind(context, found, _TOLD_SECONDS)
+
+        if left := await self._on_document(to_uri(found.new), work):
             names = ", ".join(left)
-            raise failed(f"It is {found.new} now, but links to it were not mended in {names}.")
+            raise failed(f"It is {found.new} now, but links were not mended in {names}{said}.")
 
     def _texts(self, found: Plan) -> types.WorkspaceEdit:
         if self._client.versioned_edits:
@@ -165,8 +190,9 @@ def _uri_of(context: Context) -> str:
     return document.uri if document else to_uri(context.where.path)
 
 
-def _move(context: Context, found: Plan) -> list[str]:
-    """Move, then mend what is not open. Returns the documents that could not be mended."""
+def _move(context: Context, found: Plan) -> list[Mend]:
+    """Move, then mend what is not open. Returns what is left to the editor: the documents that it
+    shows at that moment, whether it did when the move was planned or not."""
     gateway, session = context.gateway, context.session
     saved = gateway.text_of(session, found.old)
     if context.document is not None and (
@@ -177,12 +203,14 @@ def _move(context: Context, found: Plan) -> list[str]:
         gateway.move(session, found.old, found.new)
     except ToolError as error:
         raise failed(error.message) from None
-    left = []
+    shown = []
     for mend in found.mends:
-        moved = mend.path == found.old
-        if mend.document is not None and not moved:
+        path = place_after(found, mend)
+        document = open_document(context, path)
+        if document is None:
+            gateway.rewrite(session, path, mend.text, partial(changed, mend=mend))
             continue
-        path = found.new if moved else mend.path
-        if not gateway.rewrite(session, path, mend.text, partial(changed, mend=mend)):
-            left.append(path)
-    return left
+        now = find_mend(mend.path, document, document.text, found.old, found.new)
+        if now is not None and not document.lost:
+            shown.append(now)
+    return shown

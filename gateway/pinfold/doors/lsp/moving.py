@@ -9,12 +9,12 @@ import attrs
 from lsprotocol import types
 
 from pinfold.doors.lsp.client import path_of
-from pinfold.doors.lsp.context import Context, text_lines
+from pinfold.doors.lsp.context import MOST_TOPICS, Context, text_lines
 from pinfold.doors.lsp.convert import Converter
 from pinfold.doors.lsp.documents import Document
-from pinfold.doors.lsp.features import MOST_TOPICS, pin_command, refusal
+from pinfold.doors.lsp.features import pin_command, refusal
 from pinfold.language.model import Change
-from pinfold.language.moves import mended
+from pinfold.language.moves import mended, unmended
 from pinfold.paths.literal import encode
 from pinfold.paths.opened import identity
 from pinfold.paths.uri import to_uri
@@ -23,7 +23,7 @@ from pinfold.text.frontmatter import INDEX_NAME
 from pinfold_protocol.errors import REQUEST_FAILED, RpcError
 
 if TYPE_CHECKING:
-    from pinfold.text.columns import Encoding
+    from pinfold.text.positions import Encoding
 
 _MOST_TEXT = 1 << 20
 """In a topic that is not open and larger than this, in bytes, no links are looked for."""
@@ -94,7 +94,7 @@ def _mends(context: Context, old: str, new: str) -> Iterator[Mend]:
     small = [each for each in index.documents if each.size_bytes <= _MOST_TEXT]
     paths = [f"{root}/{INDEX_NAME}", old, *(f"{root}/{each.relative_path}" for each in small)]
     for path in dict.fromkeys(paths):
-        document = _open_document(context, path)
+        document = open_document(context, path)
         if document is not None and document.lost:
             raise failed(f"What the editor shows of {path} is not known; close it and open it.")
         text = context.text if path == old else None
@@ -102,10 +102,16 @@ def _mends(context: Context, old: str, new: str) -> Iterator[Mend]:
             text = document.text if document else context.gateway.text_of(context.session, path)
         if text is None or "](" not in text:
             continue
-        lines = text_lines(text)
-        if changes := mended(lines, path, old, new):
-            uri = document.uri if document else to_uri(path)
-            yield Mend(path, uri, document, text, lines, changes)
+        if mend := find_mend(path, document, text, old, new):
+            yield mend
+
+
+def find_mend(path: str, document: Document | None, text: str, old: str, new: str) -> Mend | None:
+    """What has to change in a document with this text; None where nothing has."""
+    lines = text_lines(text)
+    changes = mended(lines, path, old, new)
+    uri = document.uri if document else to_uri(path)
+    return Mend(path, uri, document, text, lines, changes) if changes else None
 
 
 def _require_only_name(context: Context) -> None:
@@ -113,15 +119,17 @@ def _require_only_name(context: Context) -> None:
     changes that are not saved, which the plan would know nothing of."""
     here = context.document
     for each in _open_documents(context, context.where.path):
-        if here is None or each.path != here.path:
-            raise failed(f"The editor has it open as {each.path}: do it there, or close that.")
+        if here is None or each.uri != here.uri:
+            raise failed(f"The editor has it open as {each.uri}: do it there, or close that.")
 
 
-def _open_document(context: Context, path: str) -> Document | None:
+def open_document(context: Context, path: str) -> Document | None:
+    """The document of the file that is at a path now; None where it is not open."""
     return next(iter(_open_documents(context, path)), None)
 
 
 def _open_documents(context: Context, path: str) -> list[Document]:
+    """All documents of the file that is at a path now."""
     try:
         file = identity(os.stat(encode(path)))
     except OSError:
@@ -160,6 +168,42 @@ def is_done(plan: Plan) -> bool:
     """Whether the file is at its new place, and no longer at the old one. Editors say that they
     did it when they did not."""
     return os.path.isfile(encode(plan.new)) and not os.path.lexists(encode(plan.old))
+
+
+def left_behind(context: Context, plan: Plan, seconds: float) -> list[str]:
+    """The documents whose links are not mended, after `seconds` at most: an editor tells what it
+    shows only a moment after it was told to change it. What is open counts by its text, all else by
+    the disk. May block for so long."""
+    waiting = list(plan.mends)
+
+    def some_left() -> bool:
+        waiting[:] = [mend for mend in waiting if _is_left(context, plan, mend)]
+        return bool(waiting)
+
+    if some_left():
+        context.documents.wait(lambda: not some_left(), seconds)
+    return [place_after(plan, mend) for mend in waiting]
+
+
+def place_after(plan: Plan, mend: Mend) -> str:
+    """Where a document is once the move is made."""
+    return plan.new if mend.path == plan.old else mend.path
+
+
+def _is_left(context: Context, plan: Plan, mend: Mend) -> bool:
+    """Whether a document still has what was to be mended in it. One that an editor shows under the
+    name that it had before it moved has the disk beneath it, and either may be mended."""
+    path = place_after(plan, mend)
+
+    def is_old(text: str | None) -> bool:
+        return text is None or unmended(mend.lines, text_lines(text), mend.path, plan.old, plan.new)
+
+    if documents := _open_documents(context, path):
+        return any(each.lost or is_old(each.text) for each in documents)
+    before = context.documents.behind(mend.path)
+    if any(not each.lost and not is_old(each.text) for each in before):
+        return False
+    return is_old(context.gateway.text_of(context.session, path))
 
 
 def changed(text: str, mend: Mend) -> str:

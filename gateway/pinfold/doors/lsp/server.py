@@ -14,8 +14,8 @@ from pygls.workspace import TextDocument, Workspace
 from pinfold import __version__
 from pinfold.doors.lsp.client import Client, path_of
 from pinfold.doors.lsp.documents import Document, Documents
-from pinfold.text.columns import Encoding
 from pinfold.text.editable import EditableText
+from pinfold.text.positions import Encoding
 from pinfold_protocol import SERVER_NAME
 from pinfold_protocol.errors import INTERNAL_ERROR, RpcError
 
@@ -109,16 +109,17 @@ class MountedProtocol(LanguageServerProtocol):
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
         """All changes of one message are one version. A document that is not open stays so."""
-        uri = params.text_document.uri
-        before = self.documents.get(uri)
+        before = self.documents.get(params.text_document.uri)
         if before is None:
             return
+        uri, version = before.uri, params.text_document.version
+        named = types.VersionedTextDocumentIdentifier(version, uri)
         lost = before.lost
         for change in params.content_changes:
             lost = lost and isinstance(change, types.TextDocumentContentChangePartial)
-            self.workspace.update_text_document(params.text_document, change)
+            self.workspace.update_text_document(named, change)
         if not params.content_changes:
-            self.workspace.get_text_document(uri).version = params.text_document.version
+            self.workspace.get_text_document(uri).version = version
         self._tell(uri, lost=lost)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_SAVE)
@@ -129,8 +130,10 @@ class MountedProtocol(LanguageServerProtocol):
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         """Closed; one that is not open is none of our business."""
-        self.workspace.remove_text_document(params.text_document.uri)
-        self.documents.remove(params.text_document.uri)
+        found = self.documents.get(params.text_document.uri)
+        if found is not None:
+            self.workspace.remove_text_document(found.uri)
+            self.documents.remove(found.uri)
 
     def open_unknown(self, uri: str) -> None:
         """A document is open, and its text is not known until the next whole one."""

@@ -14,6 +14,7 @@ from pinfold.doors.lsp.client import COMMANDS, EXPLAIN, Client, path_of
 from pinfold.doors.lsp.context import Context, Opener
 from pinfold.doors.lsp.diagnostics import Publisher
 from pinfold.doors.lsp.documents import Documents
+from pinfold.doors.lsp.listings import Listings
 from pinfold.doors.lsp.mover import Mover
 from pinfold.doors.lsp.moving import failed
 from pinfold.doors.rpc import Request
@@ -53,6 +54,7 @@ class Service:
         self._documents = documents
         self._request: Request | None = None
         self._session_id = ""
+        self._listings = Listings()
         self._free = asyncio.Semaphore(_AT_ONCE)
         self._publisher = Publisher(server, client, documents, self._diagnosed)
         self._mover = Mover(server, client, self._native, self.on_document)
@@ -76,7 +78,15 @@ class Service:
         request = Request(0, "session/open")
         request.session_id = session.session_id
         self._native.open_session(request, params).add_done_callback(self._opened)
-        self._native.watch_memory(self._publisher.memory_changed)
+        self._native.watch_memory(self._memory_changed)
+
+    def _memory_changed(self) -> None:
+        self._listings.forget()
+        self._publisher.memory_changed()
+
+    def _disk_changed(self) -> None:
+        self._listings.forget()
+        self._publisher.disk_changed()
 
     def _opened(self, opening: "asyncio.Future[object]") -> None:
         error = None if opening.cancelled() else opening.exception()
@@ -96,6 +106,10 @@ class Service:
         finally:
             self._request = None
 
+    def lost(self) -> None:
+        """Nothing more will come from the editor."""
+        self._mover.lost()
+
     def end(self) -> None:
         """The connection ends."""
         self._publisher.end()
@@ -106,7 +120,9 @@ class Service:
 
         def start() -> Any:
             session = self._native.gateway.sessions.get(self._session_id)
-            opener = Opener(self._native.gateway, session, self._client, self._documents)
+            opener = Opener(
+                self._native.gateway, session, self._client, self._documents, self._listings
+            )
 
             def run() -> _T:
                 with opener.open(uri) as context:
@@ -143,8 +159,8 @@ class Service:
             types.WORKSPACE_WILL_RENAME_FILES: self._will_rename,
         }
         heard: dict[str, Callable[[Any], None]] = {
-            types.TEXT_DOCUMENT_DID_SAVE: lambda _: self._publisher.disk_changed(),
-            types.WORKSPACE_DID_CHANGE_WATCHED_FILES: lambda _: self._publisher.disk_changed(),
+            types.TEXT_DOCUMENT_DID_SAVE: lambda _: self._disk_changed(),
+            types.WORKSPACE_DID_CHANGE_WATCHED_FILES: lambda _: self._disk_changed(),
         }
         for method, handler in (*handlers.items(), *heard.items()):
             self._server.feature(method)(_plain_function(handler))
