@@ -279,12 +279,17 @@ def test_what_comes_too_late_is_seen_by_the_next_read(editor: Typist) -> None:
     assert text(editor.does(agent, "read_file", path)) == NEW
 
 
-def test_an_edit_that_no_text_can_show_is_not_tried(editor: Typist) -> None:
+def test_an_editor_with_one_line_ending_mixes_none(editor: Typist) -> None:
     path = write(editor.project / "a.md", b"a\r\nb\r\n")
     agent = editor.agent()
     editor.shows(path, "a\nb\n")  # an editor that shows one ending for all
-    refused = editor.does(agent, "write_file", path, content="a\r\nb\nc\r\n")
-    assert kind(refused) == "backend" and error(refused)["applied"] is False and not editor.asked
+    made = editor.does(agent, "write_file", path, content="a\r\nb\nc\r\n")  # mixed
+    assert kind(made) is None and details(made)["lineEnding"] == "crlf"
+    assert details(made)["sha256"] == sha256("a\r\nb\r\nc\r\n") and len(editor.asked) == 1
+    refused = editor.does(agent, "write_file", path, content="a\nb\r\nc\r\n")
+    assert (
+        kind(refused) == "backend" and error(refused)["applied"] is False and len(editor.asked) == 1
+    )
 
 
 def test_an_editor_that_applies_no_edits_is_not_asked(tmp_path: Path) -> None:

@@ -105,6 +105,9 @@ class EditorBackend:
         self, path: CheckedPath, document: Document, rendering: Rendering, data: bytes
     ) -> Written:
         intent = intend(document.text, rendering.text(data))
+        if not intent.splices:
+            problem = "only its line endings would change, and the editor has one for all of it"
+            _refuse(path, "backend", problem)
         with path.publishing():
             if self._document(path.opened) != document:
                 raise ChangedUnderfoot(path.opened.literal)
@@ -119,8 +122,8 @@ class EditorBackend:
             raise error
         status = path.opened.status
         found = None if status is None else identity(status)
-        kept = None if outcome.text == intent.after else rendering.saved(outcome.text)
-        return Written(found, "buffer", outcome.version, kept)
+        kept = rendering.saved(outcome.text)
+        return Written(found, "buffer", outcome.version, None if kept == data else kept)
 
     # What is open
 

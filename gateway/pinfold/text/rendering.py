@@ -6,7 +6,6 @@ import attrs
 
 from pinfold.text.codec import MARK, Decoded, encode
 from pinfold.text.lines import line_ending, normalize
-from pinfold_protocol.errors import ToolError
 
 
 @attrs.frozen
@@ -35,14 +34,9 @@ class Rendering:
         return text if self.ending is None else normalize(text).replace("\n", self.ending)
 
     def text(self, data: bytes) -> str:
-        """The text for which an editor would save exactly these bytes. Raises ToolError `backend`
-        where there is none, as where it keeps one line ending for all of a file."""
+        """The text that an editor would show for these bytes."""
         text = data.removeprefix(self.mark).decode(self.encoding)
-        shown = text if self.ending is None else normalize(text)
-        if self.saved(shown) != data:
-            message = "The editor keeps one line ending for all of this file, and cannot mix them."
-            raise ToolError("backend", message, applied=False)
-        return shown
+        return text if self.ending is None else normalize(text)
 
 
 def same_text(one: str, other: str) -> bool:
