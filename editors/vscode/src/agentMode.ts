@@ -1,0 +1,42 @@
+/** The gateway offered to VS Code's own agents, as an MCP server. */
+
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import * as vscode from "vscode";
+import type { Gateway } from "./gateway.ts";
+import { agentArguments, agentConfig } from "./options.ts";
+import { projectFolder } from "./settings.ts";
+
+const PROVIDER = "pinfold.agentMode";
+
+/** Offer it as the setting says, and again when the settings change. `config` is where it finds its
+ * roots, rules and record: a file of the person's, never of the project's. */
+export function offerToAgents(gateway: Gateway, config: string, record: string): vscode.Disposable {
+  const changed = new vscode.EventEmitter<void>();
+  const provider: vscode.McpServerDefinitionProvider<vscode.McpStdioServerDefinition> = {
+    onDidChangeMcpServerDefinitions: changed.event,
+    provideMcpServerDefinitions: () => definitions(gateway, config),
+    resolveMcpServerDefinition: async (definition) => {
+      await write(config, agentConfig(gateway.settings, record));
+      return definition;
+    },
+  };
+  return vscode.Disposable.from(
+    changed,
+    gateway.onDidChangeCondition((condition) => condition === "running" && changed.fire()),
+    vscode.lm.registerMcpServerDefinitionProvider(PROVIDER, provider),
+  );
+}
+
+function definitions(gateway: Gateway, config: string): vscode.McpStdioServerDefinition[] {
+  const { agentMode, command } = gateway.settings;
+  if (agentMode === "off" || gateway.condition !== "running") return [];
+  const args = agentArguments(agentMode, projectFolder(), config);
+  return [new vscode.McpStdioServerDefinition("pinfold", command, args)];
+}
+
+async function write(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await writeFile(path, text, { mode: 0o600 });
+  await chmod(path, 0o600);
+}
