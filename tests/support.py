@@ -369,8 +369,16 @@ class Held:
 
 
 def peak_kib(process: int) -> int:
+    return _status_kib(process, "VmHWM")
+
+
+def resident_kib(process: int) -> int:
+    return _status_kib(process, "VmRSS")
+
+
+def _status_kib(process: int, name: str) -> int:
     with open(f"/proc/{process}/status", encoding="ascii") as status:
-        line = next(line for line in status if line.startswith("VmHWM"))
+        line = next(line for line in status if line.startswith(name))
     return int(line.split()[1])
 
 

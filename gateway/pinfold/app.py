@@ -31,7 +31,7 @@ from pinfold.memory.layouts import Surroundings
 from pinfold.memory.prompts import prompt_rules
 from pinfold.memory.roots import Look, configured_roots, find_git_root, report
 from pinfold.paths.errors import WouldBlock
-from pinfold.paths.literal import decode, encode, expand, home_directory
+from pinfold.paths.literal import decode, encode, expand, home_directory, working_directory
 from pinfold.paths.opened import check
 from pinfold.paths.uri import from_uri, is_uri, to_uri
 from pinfold.paths.volume import Volumes
@@ -102,7 +102,7 @@ class Gateway:
     ) -> None:
         self._env = dict(os.environ) if env is None else env
         self._home = home_directory(self._env)
-        self._cwd = cwd or _working_directory()
+        self._cwd = cwd or working_directory()
         self._volumes = Volumes()
         self.calls = Calls(self._volumes, lambda: self.limits, self._real_record, seam)
         self._defaults = MemoryOptions()
@@ -613,14 +613,6 @@ class Gateway:
             return None
         directory, base = os.path.split(self._recorder.path)
         return os.path.join(os.path.realpath(directory), base)
-
-
-def _working_directory() -> str:
-    """Only relative variables of the environment need it, and it may have been removed."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return "/"
 
 
 def _id(member: str, given: str | None) -> str:

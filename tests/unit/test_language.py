@@ -133,6 +133,15 @@ def test_links() -> None:
     assert found(TOPIC + text, where("x.md"), facts) == [("link-leaves", (7, 32, 44))]
 
 
+def test_a_link_to_what_only_looks_pinned() -> None:
+    text = "[a](a/pinned/x.md) [b](pinned/x.md)\n"
+    facts = {
+        "a/pinned/x.md": Linked("/m/a/pinned/x.md", True, True),
+        "pinned/x.md": Linked("/m/pinned/x.md", True, True, pinned=True),
+    }
+    assert found(text, where("MEMORY.md"), facts) == [("pinned-nested", (0, 4, 17))]
+
+
 def test_findings_are_bounded() -> None:
     text = "x" * 200 + "\n"
     assert len(found(text * 20_000, where("MEMORY.md"))) == MOST_FINDINGS

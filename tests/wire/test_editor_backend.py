@@ -2,8 +2,10 @@
 editor does with an edit."""
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 import typist
 from editor import uri
-from support import Raw, decision, details, kind, read, request, write
+from support import Raw, decision, details, kind, read, request, resident_kib, write
 from typist import Typist, workspace_edit
 
 OLD, NEW = "one\ntwo\nthree\n", "one\nTWO\nthree\n"
@@ -395,6 +397,18 @@ def test_a_document_is_found_whatever_its_uri_says(editor: Typist, through: str)
     assert editor.texts[name] == "unsaved TWO\n" and read(path) == OLD.encode()
 
 
+def test_a_uri_that_is_spelt_otherwise_is_the_same_document(editor: Typist) -> None:
+    path = write(editor.project / "a b.md", OLD)
+    agent = editor.agent()
+    name = editor.shows(path, OLD)
+    other = name.replace("a%20b", "%61%20%62")
+    editor.did_change(other, 2, {"text": "one two\n"})
+    found = editor.does(agent, "read_file", path)
+    assert text(found) == "one two\n" and where(found) == ("buffer", 2)
+    editor.tell("textDocument/didClose", {"textDocument": {"uri": other}})
+    assert where(editor.does(agent, "read_file", path)) == ("disk", None)
+
+
 def test_another_name_of_the_same_file_is_read_and_not_edited(editor: Typist) -> None:
     path = write(editor.project / "a.md", OLD)
     os.link(path, editor.project / "b.md")
@@ -527,15 +541,77 @@ def test_a_sent_edit_is_not_called_cancelled(editor: Typist) -> None:
     assert kind(editor.outcome(wanted)) is None
 
 
-@pytest.mark.parametrize("end", ["end_input", "shutdown"])
-def test_an_editor_that_goes_away_keeps_nobody_waiting(tmp_path: Path, end: str) -> None:
+def test_what_the_editor_shows_is_not_guessed(editor: Typist) -> None:
+    path = write(editor.project / "a.md", OLD)
+    agent = editor.agent()
+    name = editor.shows(path, OLD)
+    editor.did_change(name, 2, {"range": "somewhere", "text": "x"})  # who knows what it did
+    for tool, arguments in (("read_file", {}), ("edit", CHANGE)):
+        assert kind(editor.does(agent, tool, path, **arguments)) == "backend"
+    assert not editor.asked and read(path) == OLD.encode()
+    editor.types(name, NEW)
+    assert text(editor.does(agent, "read_file", path)) == NEW
+
+
+def test_the_record_has_the_digests_of_the_document(tmp_path: Path) -> None:
     with Typist(tmp_path) as editor:
+        record = tmp_path / "record" / "audit.jsonl"
+        editor.meet({"audit": {"path": str(record)}})
+        path = write(editor.project / "a.md", OLD)
+        agent = editor.agent()
+        name = editor.shows(path, OLD)
+        editor.types(name, "two\n")
+        editor.does(agent, "edit", path, **CHANGE)
+        assert editor.result("shutdown") is None
+        editor.tell("exit")
+        editor.status()
+        (line,) = [json.loads(each) for each in read(record).splitlines()]
+        assert line["outcome"] == "done" and line["tool"] == "edit"
+        digests = line["sha256Before"], line["sha256After"]
+        assert digests == (sha256("two\n"), sha256("TWO\n"))
+
+
+@contextmanager
+def waiting(base: Path) -> Iterator[tuple[Typist, int]]:
+    """An editor that was asked for an edit, does nothing, and may take its time."""
+    with Typist(base) as editor:
         editor.start(seconds=600)
         path = write(editor.project / "a.md", OLD)
         agent = editor.agent()
         editor.shows(path, OLD)
         wanted = editor.calls(agent, "edit", path, **CHANGE)
         assert editor.receive()["method"] == "workspace/applyEdit"
+        yield editor, wanted
+        assert read(path) == OLD.encode()
+
+
+def test_shutdown_does_not_wait_for_an_edit(tmp_path: Path) -> None:
+    with waiting(tmp_path) as (editor, wanted):
+        editor.send(request("bye", "shutdown"))
+        answers: dict[Any, Any] = {}
+        while len(answers) < 2:
+            message = editor.receive()
+            answers[message["id"]] = message["result"]
+        assert kind(answers[wanted]) == "backend" and answers["bye"] is None
+
+
+@pytest.mark.slow
+def test_a_thousand_edits_leave_nothing_behind(editor: Typist) -> None:
+    path = write(editor.project / "a.md", OLD)
+    agent = editor.agent()
+    kept = []
+    for count in (200, 1000):
+        for _ in range(count):
+            name = editor.shows(path, OLD)
+            assert kind(editor.does(agent, "edit", path, **CHANGE)) is None
+            editor.shuts(name)
+        kept.append(resident_kib(editor.process.pid))
+    assert kept[1] - kept[0] < 1024
+
+
+@pytest.mark.parametrize("end", ["end_input", "shutdown"])
+def test_an_editor_that_goes_away_keeps_nobody_waiting(tmp_path: Path, end: str) -> None:
+    with waiting(tmp_path) as (editor, wanted):
         if end == "shutdown":
             editor.send(request("bye", "shutdown"))
             editor.tell("exit")
@@ -543,8 +619,8 @@ def test_an_editor_that_goes_away_keeps_nobody_waiting(tmp_path: Path, end: str)
         answer = editor.receive()
         while answer.get("id") != wanted:
             answer = editor.receive()
-        assert kind(answer["result"]) == "backend" and read(path) == OLD.encode()
-        assert editor.status() in (0, 1)
+        assert kind(answer["result"]) == "backend"
+        assert editor.status() == (1 if end == "end_input" else 0)
 
 
 def test_a_turn_that_narrows_waits_for_a_sent_edit(editor: Typist) -> None:

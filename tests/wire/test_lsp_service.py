@@ -84,6 +84,14 @@ def test_an_editor_that_pulls_is_not_pushed_to(tmp_path: Path) -> None:
         editor.send(request("w", "tools/call", params))
         asked = [editor.receive(), editor.receive()]
         assert {each.get("method") for each in asked} == {None, "workspace/diagnostic/refresh"}
+        # One question at a time, however much is changed before it is answered.
+        for number in range(5):
+            editor.call("editor", "write_file", file_path=f"{path.parent}/{number}.md", content="")
+        (first,) = [each["id"] for each in asked if "method" in each]
+        editor.send({"jsonrpc": "2.0", "id": first, "result": None})
+        assert editor.receive()["method"] == "workspace/diagnostic/refresh"
+        editor.send(request("next", "session/list", {}))
+        assert editor.receive()["id"] == "next"
         assert codes(editor, name) == []
 
 

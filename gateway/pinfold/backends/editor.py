@@ -29,6 +29,8 @@ from pinfold.text.rendering import Rendering, same_text
 from pinfold_protocol.errors import ToolError, ToolErrorKind
 
 _ANY_SIZE = 1 << 62
+_FEW = 32
+"""How many open documents may be looked for in place, without a thread of its own."""
 _OLDER = "it was changed on disk, and the editor still shows what was there before"
 
 
@@ -130,12 +132,13 @@ class EditorBackend:
     def _document(self, opened: Opened, *, cached: bool = False) -> Document | None:
         """The document behind a file, as it is now. Raises ToolError `backend` where several that
         differ are, or where what the editor shows is not known."""
-        if opened.real is None:
+        documents = self._buffers.documents()
+        if opened.real is None or not documents:
             return None
+        if cached and len(documents) > _FEW:
+            raise WouldBlock
         found = [
-            each
-            for each in self._buffers.documents()
-            if _leads_to(each.path, opened, cached=cached) is not None
+            each for each in documents if _leads_to(each.path, opened, cached=cached) is not None
         ]
         if not found:
             return None
@@ -207,6 +210,7 @@ def _leads_to(path: str, opened: Opened, *, cached: bool = False) -> str | None:
     ToolError where that cannot be said, since a buffer might be missed."""
     try:
         with glance(path, cached=cached) as found:
+            found.require_means()
             if found.real is not None and found.real == opened.real:
                 return "path"
             if found.status is None or opened.status is None:

@@ -636,11 +636,6 @@ class Native:
 
     # The end
 
-    def lost(self) -> None:
-        """The client says nothing more."""
-        if self.editor is not None:
-            self.editor.lost()
-
     def close(self) -> None:
         """What is to be recorded is written, as far as that takes no longer than a second."""
         if self.editor is not None:
@@ -649,7 +644,10 @@ class Native:
             self._gateway.close()
 
     async def settle(self) -> None:
-        """Let running changes finish, end everything else."""
+        """Let running changes finish, end everything else. The client says nothing more now, which
+        edits of its documents could be seen by."""
+        if self.editor is not None:
+            self.editor.lost()
         requests = [r for r in self.rpc.running.values() if r.method != "shutdown"]
         await self._settle(requests)
         for each in requests:  # session messages on a disk that does not answer

@@ -42,7 +42,6 @@ class Process:
             self._loop.add_signal_handler(number, self._signal, status)
         self._wire.start()
         status = await self._status
-        self._native.lost()
         try:
             await asyncio.wait_for(self._native.settle(), SETTLE_SECONDS + 0.1)
         except TimeoutError:  # a file system that does not answer: what is whole stays whole

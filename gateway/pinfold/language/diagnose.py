@@ -6,7 +6,7 @@ from pinfold.language.facts import Linked, Where
 from pinfold.language.links import find_links
 from pinfold.language.matter import Matter, read_matter
 from pinfold.language.model import Finding, Severity, Span
-from pinfold.policy.names import RESERVED, same, split
+from pinfold.policy.names import RESERVED, below, same, split
 from pinfold.text.columns import units
 from pinfold.text.frontmatter import EMPTY, INDEX_NAME, MOST_BYTES, WHY, read_topic
 
@@ -90,17 +90,22 @@ def _of_place(where: Where, lines: Sequence[str]) -> Iterator[Finding]:
         message = "Pinned: automated maintenance can read this document and cannot change it."
         yield _finding("pinned", first, message)
     elif protects_nothing(where):
-        message = (
-            f"This {RESERVED}/ protects nothing: only {RESERVED}/ at the top level of the project "
-            "or the user root does."
-        )
-        yield _finding("pinned-nested", first, message)
+        yield _finding("pinned-nested", first, _NESTED)
+
+
+_NESTED = (
+    f"This {RESERVED}/ protects nothing: only {RESERVED}/ at the top level of the project or the "
+    "user root does."
+)
 
 
 def protects_nothing(where: Where) -> bool:
     """Whether a document that is not pinned is in a directory that looks as if it were."""
-    above = split(where.relative)[:-1]
-    return where.pinned is None and any(same(name, RESERVED) for name in above)
+    return where.pinned is None and _looks_pinned(split(where.relative))
+
+
+def _looks_pinned(names: Sequence[str]) -> bool:
+    return any(same(name, RESERVED) for name in names[:-1])
 
 
 # Frontmatter
@@ -194,3 +199,9 @@ def _of_links(lines: Sequence[str], where: Where, links: Mapping[str, Linked]) -
             yield _finding("link-leaves", link.at, message)
         elif not found.exists and is_index(where):
             yield _finding("link-dead", link.at, f"There is no {link.path} in this memory root.")
+        elif found.exists and not found.pinned and _looks_pinned(_inside(found, where)):
+            yield _finding("pinned-nested", link.at, _NESTED)
+
+
+def _inside(linked: Linked, where: Where) -> tuple[str, ...]:
+    return below(linked.path, where.root) or ()

@@ -43,3 +43,11 @@ def decode(name: bytes) -> str:
 def home_directory(env: dict[str, str]) -> str:
     """`HOME`, else what the user database says."""
     return env.get("HOME") or os.path.expanduser("~")
+
+
+def working_directory() -> str:
+    """Where this process was started; it may have been removed, and then it is the root."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"

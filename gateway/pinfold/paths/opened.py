@@ -81,10 +81,14 @@ class Opened:
     def require_same(self, again: "Opened") -> None:
         """Raise ChangedUnderfoot unless `again` found the same thing at the same place, and OSError
         where it could not look."""
-        if again.problem in _NO_MEANS:
-            raise OSError(again.problem, os.strerror(again.problem))
+        again.require_means()
         if self._fingerprint() != again._fingerprint():
             raise ChangedUnderfoot(self.literal)
+
+    def require_means(self) -> None:
+        """Raise OSError where it is only this process that could not look."""
+        if self.problem in _NO_MEANS:
+            raise OSError(self.problem, os.strerror(self.problem))
 
     def _fingerprint(self) -> tuple[object, ...]:
         return (

@@ -55,8 +55,8 @@ class EditorBuffers:
     def same_as_disk(self, document: Document, since: int) -> None:
         """This text is what the disk has since then."""
         with self._lock:
-            if document.uri in self._baselines:
-                self._baselines[document.uri] = document.text, since
+            if document.path in self._baselines:
+                self._baselines[document.path] = document.text, since
 
     @contextmanager
     def edit(self, document: Document, splices: tuple[Splice, ...]) -> Iterator["_Pending"]:
@@ -64,14 +64,17 @@ class EditorBuffers:
         if not self._client.applies_edits:
             message = "The editor does not announce that it can apply edits. Nothing was changed."
             raise ToolError("backend", message, applied=False)
-        pending = _Pending(document.uri)
+        pending = _Pending(document.path)
         with self._watching(pending):
             if document not in self.documents():
                 raise ChangedUnderfoot(document.path)
             params = self._params(document, splices)
             asked = asyncio.run_coroutine_threadsafe(self._asked(params), self._loop)
             pending.begin(asked)
-            yield pending
+            try:
+                yield pending
+            finally:
+                pending.forget()
 
     def end(self) -> None:
         """Nothing more will come."""
@@ -110,36 +113,37 @@ class EditorBuffers:
     def _known(self, found: shown.Document) -> Document | None:
         if found.path is None:
             return None
-        opened, since = self._baselines.get(found.uri, (found.text, _now()))
+        opened, since = self._baselines.get(found.path, (found.text, _now()))
         return Document(found.uri, found.path, found.version, found.text, opened, since, found.lost)
 
     # On the loop's thread
 
     def _changed(self, before: shown.Document | None, now: shown.Document | None) -> None:
         either = now or before
-        if either is None:
+        path = None if either is None else either.path
+        if path is None:  # no file of this machine
             return
-        uri = either.uri
         with self._lock:
             if now is None:
-                self._baselines.pop(uri, None)
+                self._baselines.pop(path, None)
             elif before is None:
-                self._baselines[uri] = now.text, _now()
+                self._baselines[path] = now.text, _now()
             known = None if now is None else self._known(now)
-            watching = [each for each in self._pending if each.uri == uri]
+            watching = [each for each in self._pending if each.path == path]
         for each in watching:
             each.tell(Progress(over="closed") if known is None else Progress((known,)))
 
     def _saved(self, document: shown.Document) -> None:
-        with self._lock:
-            self._baselines[document.uri] = document.text, _now()
+        if document.path is not None:
+            with self._lock:
+                self._baselines[document.path] = document.text, _now()
 
 
 class _Pending:
     """One edit under way (see backends.buffers)."""
 
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
+    def __init__(self, path: str) -> None:
+        self.path = path
         self._news: list[Progress] = []
         self._condition = threading.Condition()
         self._asked: Future[Any] | None = None
@@ -148,6 +152,10 @@ class _Pending:
         """The request was sent."""
         self._asked = asked
         asked.add_done_callback(self._replied)
+
+    def forget(self) -> None:
+        """Nobody looks any more. The request knows of this, and so this must not of it."""
+        self._asked = None
 
     def tell(self, news: Progress) -> None:
         """Something happened."""

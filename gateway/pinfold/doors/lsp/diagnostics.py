@@ -30,6 +30,8 @@ class Publisher:
         self._again: set[str] = set()
         self._shown: set[str] = set()
         self._ended = False
+        self._refreshing: asyncio.Future[object] | None = None
+        self._refresh_again = False
         documents.listen(self._document_changed)
 
     def _document_changed(self, before: Document | None, now: Document | None) -> None:
@@ -47,9 +49,24 @@ class Publisher:
     def memory_changed(self) -> None:
         """A call of this connection changed a file below a root."""
         self.disk_changed()
-        if self._client.pulls and self._client.refreshes and not self._ended:
-            asked = self._server.protocol.send_request_async(types.WORKSPACE_DIAGNOSTIC_REFRESH)
-            asked.add_done_callback(heed)
+        if self._client.pulls and self._client.refreshes:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Let the editor pull once more; one request at a time, however much is changed."""
+        if self._refreshing is not None or self._ended:
+            self._refresh_again = True
+            return
+        self._refresh_again = False
+        asked = self._server.protocol.send_request_async(types.WORKSPACE_DIAGNOSTIC_REFRESH)
+        self._refreshing = asked
+        asked.add_done_callback(self._refreshed)
+
+    def _refreshed(self, asked: "asyncio.Future[object]") -> None:
+        heed(asked)
+        self._refreshing = None
+        if self._refresh_again:
+            self._refresh()
 
     def end(self) -> None:
         """The connection ends."""

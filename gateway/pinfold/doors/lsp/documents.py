@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import attrs
 
+from pinfold.doors.lsp.client import path_of
 from pinfold.paths.literal import encode
 from pinfold.paths.opened import identity
 from pinfold.policy.facts import Identity
@@ -50,8 +51,8 @@ class Documents:
     def put(self, document: Document) -> None:
         """A document was opened, or is another text, or another version now."""
         with self.changed:
-            before = self._open.get(document.uri)
-            self._open[document.uri] = document
+            before = self._open.get(_key(document.uri))
+            self._open[_key(document.uri)] = document
             self.changed.notify_all()
         for listener in self._listeners:
             listener(before, document)
@@ -59,7 +60,7 @@ class Documents:
     def remove(self, uri: str) -> None:
         """A document was closed; one that is not open is none of our business."""
         with self.changed:
-            before = self._open.pop(uri, None)
+            before = self._open.pop(_key(uri), None)
             self.changed.notify_all()
         if before is not None:
             for listener in self._listeners:
@@ -89,9 +90,9 @@ class Documents:
             return list(self._open.values())
 
     def get(self, uri: str) -> Document | None:
-        """The document with exactly this URI."""
+        """The document with this URI, however it is percent-encoded."""
         with self.changed:
-            return self._open.get(uri)
+            return self._open.get(_key(uri))
 
     def find_path(self, real: str | None, file: Identity | None = None) -> Document | None:
         """The document behind a file: the one whose URI names the real path, or leads to the same
@@ -112,11 +113,16 @@ class Documents:
         when the time is over first, and when the connection ends. Never on the loop's thread."""
         deadline = time.monotonic() + seconds
         with self.changed:
-            while not wanted(found := self._open.get(uri)):
+            while not wanted(found := self._open.get(_key(uri))):
                 left = deadline - time.monotonic()
                 if self._ended or left <= 0 or not self.changed.wait(left):
                     raise TimeoutError
             return found
+
+
+def _key(uri: str) -> str:
+    """The same for all spellings of one file's URI."""
+    return path_of(uri) or uri
 
 
 def _identity_at(path: str) -> Identity | None:

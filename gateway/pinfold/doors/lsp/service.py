@@ -1,7 +1,6 @@
 """The language service at the door: which feature is asked for, on what, and when."""
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +17,8 @@ from pinfold.doors.lsp.documents import Documents
 from pinfold.doors.lsp.mover import Mover
 from pinfold.doors.lsp.moving import failed
 from pinfold.doors.rpc import Request
+from pinfold.paths.literal import working_directory
+from pinfold.text.visible import visible
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.decision import Decision
 from pinfold_protocol.errors import invalid_params
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from pinfold.doors.native import Native
 
 _T = TypeVar("_T")
+_AT_ONCE = 2
+"""How many looks at documents run at a time: each is work for the processor, and tool calls of the
+same connection want some of it."""
 
 
 @attrs.frozen
@@ -49,6 +53,7 @@ class Service:
         self._documents = documents
         self._request: Request | None = None
         self._session_id = ""
+        self._free = asyncio.Semaphore(_AT_ONCE)
         self._publisher = Publisher(server, client, documents, self._diagnosed)
         self._mover = Mover(server, client, self._native, self.on_document)
         self._register()
@@ -58,7 +63,7 @@ class Service:
     def open(self, wanted: EditorSession | None) -> None:
         """Open the editor's own session. What names it later waits until it is open."""
         session = wanted or EditorSession()
-        root = session.project_root or self._client.folder or os.getcwd()
+        root = session.project_root or self._client.folder or working_directory()
         self._session_id = session.session_id
         params = SessionOpenParams(
             session.profile,
@@ -109,8 +114,8 @@ class Service:
 
             return self._native.pooled(run)
 
-        started = self._native.in_order(self._session_id, start)
-        result: _T = await started
+        async with self._free:
+            result: _T = await self._native.in_order(self._session_id, start)
         return result
 
     async def _asked(self, uri: str, work: Callable[[Context], _T]) -> _T | None:
@@ -212,7 +217,7 @@ class Service:
         path, told = await self.on_document(argument.uri, work)
         if argument.show:
             lines = [f"{name}: {_in_words(each)}" for name, each in told.items()]
-            message = "\n".join((path, *lines))
+            message = "\n".join(map(visible, (path, *lines)))
             self._server.window_show_message(
                 types.ShowMessageParams(types.MessageType.Info, message)
             )
