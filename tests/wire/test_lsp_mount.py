@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from editor import TEXT, Editor, spot
+from editor import TEXT, Editor, spot, uri
 from support import DEADLINE, SERVE, Raw, clean_env, framed, request, write
 
 TOPIC = "---\ntype: user\nname: N\ndescription: D\n---\n"
@@ -265,6 +267,72 @@ def test_a_cancelled_request_is_answered_so(met: Editor) -> None:
     answer = met.receive()
     assert (answer["id"], answer["error"]["code"]) == ("h", -32800)
     assert "result" in met.ask("session/list", {})
+
+
+METHODS = [
+    "textDocument/hover", "textDocument/completion", "textDocument/documentSymbol",
+    "textDocument/documentLink", "textDocument/codeLens", "textDocument/codeAction",
+    "textDocument/diagnostic", "textDocument/prepareRename", "textDocument/rename",
+    "workspace/willRenameFiles", "workspace/executeCommand", "workspace/symbol",
+    "textDocument/willSaveWaitUntil", "$/unheardOf",
+]  # fmt: skip
+HEARD = ["didOpen", "didChange", "didClose", "didSave"]
+ODD: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, -1, 0, 7, 1.5, 2**40, "", "x", "file:///x.md", [], {}, [1], "\0"]
+)
+NUMBER = st.integers(0, 3) | ODD
+POINT = st.fixed_dictionaries({"line": NUMBER, "character": NUMBER}) | ODD
+SPAN = st.fixed_dictionaries({"start": POINT, "end": POINT}) | ODD
+CHANGE = st.fixed_dictionaries({"text": st.text(max_size=3) | ODD}, optional={"range": SPAN}) | ODD
+NAMED = st.fixed_dictionaries(
+    {"uri": st.sampled_from(["{x}", "untitled:x.md"]) | ODD},
+    optional={"version": NUMBER, "text": st.text(max_size=9) | ODD, "languageId": st.just("x")},
+)
+PARAMS: st.SearchStrategy[Any] = (
+    st.fixed_dictionaries(
+        {"textDocument": NAMED | ODD},
+        optional={
+            "position": POINT,
+            "range": SPAN,
+            "context": st.just({"diagnostics": []}) | ODD,
+            "newName": st.text(max_size=3) | ODD,
+            "files": st.lists(
+                st.just({"oldUri": "{x}", "newUri": "file:///y.md"}) | ODD, max_size=2
+            )
+            | ODD,
+            "command": st.sampled_from(["pinfold.explain", "pinfold.unpin"]) | ODD,
+            "arguments": st.lists(st.just({"uri": "{x}"}) | ODD, max_size=2) | ODD,
+            "contentChanges": st.lists(CHANGE, max_size=2) | ODD,
+        },
+    )
+    | ODD
+)
+
+
+def placed(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return {key: placed(each, name) for key, each in value.items()}
+    if isinstance(value, list):
+        return [placed(each, name) for each in value]
+    return name if value == "{x}" else value
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.sampled_from(METHODS),
+    PARAMS,
+    st.lists(st.tuples(st.sampled_from(HEARD), PARAMS), max_size=2),
+)
+def test_whatever_is_sent_is_no_bug_of_ours(
+    met: Editor, method: str, params: Any, heard: list[tuple[str, Any]]
+) -> None:
+    name = uri(met.memory / "any.md")
+    for each, more in heard:
+        met.tell(f"textDocument/{each}", placed(more, name))
+    answer = met.ask(method, placed(params, name))
+    assert answer.get("error", {"code": None})["code"] in (None, -32601, -32602, -32803)
 
 
 # Documents

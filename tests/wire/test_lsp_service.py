@@ -336,6 +336,25 @@ def test_what_cannot_be_pinned_is_said(met: Editor, place: Path, damage: Any) ->
     assert snapshot(met.memory) == before
 
 
+def test_the_end_does_not_wait_for_an_editor_that_never_answers(tmp_path: Path) -> None:
+    with Editor(tmp_path).met(text=RICH) as editor:
+        memory = editor.memory
+        _, _, name = laid(editor, memory)
+        before = snapshot(memory)
+        params = {"command": "pinfold.pin", "arguments": [{"uri": name}]}
+        editor.send(request("pin", "workspace/executeCommand", params))
+        assert editor.receive()["method"] == "workspace/applyEdit"
+        cancel = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "pin"}}
+        editor.send(cancel, request("next", "session/list", {}))
+        assert editor.receive()["id"] == "next"  # too late: the editor may have done it
+        editor.send(request("end", "shutdown"))
+        answers = [editor.receive(), editor.receive()]
+        assert {each["id"] for each in answers} == {"pin", "end"}
+        editor.tell("exit")
+        assert editor.status() == 0
+        assert snapshot(memory) == before
+
+
 # Renaming
 
 

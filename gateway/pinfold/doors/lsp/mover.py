@@ -118,13 +118,14 @@ class Mover:
     async def _applied(self, edit: types.WorkspaceEdit) -> str:
         """Let the editor apply an edit; why it did not, as far as it says so."""
         asked = types.ApplyWorkspaceEditParams(edit, label="pinfold")
+        seconds = self._native.gateway.limits.editor_seconds or _EDITOR_SECONDS
         try:
-            async with asyncio.timeout(_EDITOR_SECONDS):
+            async with asyncio.timeout(seconds):
                 answer = await self._server.protocol.send_request_async(
                     types.WORKSPACE_APPLY_EDIT, asked
                 )
         except TimeoutError:
-            return f": it did not answer within {_EDITOR_SECONDS:g} seconds"
+            return f": it did not answer within {seconds:g} seconds"
         except RpcError:
             return ": it answered an error"
         return "" if answer.applied else f": {answer.failure_reason or 'it refused the edit'}"
