@@ -60,7 +60,10 @@ export class Gateway implements vscode.Disposable {
   /** Ask something of LSP. */
   async ask<T>(method: string, params: object, token?: vscode.CancellationToken): Promise<T> {
     if (!this.client || this.state !== "running") throw new Error("pinfold is not running.");
-    return this.client.sendRequest<T>(method, params, token);
+    // A token that is undefined would be taken for one more parameter.
+    return token
+      ? this.client.sendRequest<T>(method, params, token)
+      : this.client.sendRequest<T>(method, params);
   }
 
   async dispose(): Promise<void> {

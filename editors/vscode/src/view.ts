@@ -88,8 +88,10 @@ export class MemoryView implements vscode.TreeDataProvider<Node>, vscode.Disposa
     if (condition === "running") {
       try {
         this.show(await this.gather());
+        this.view.message = undefined;
       } catch (error) {
-        this.gateway.output.warn(`memory could not be listed: ${String(error)}`);
+        this.view.message = `Memory could not be listed. ${messageOf(error)}`;
+        this.gateway.output.warn(this.view.message);
       }
     } else if (condition !== "starting") {
       this.show({ roots: [], topics: [], skipped: [], indexes: [], findings: new Map() });
@@ -218,6 +220,10 @@ function document(
     arguments: [vscode.Uri.file(path), { preview: true }],
   };
   return item;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function basename(path: string): string {

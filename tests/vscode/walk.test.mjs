@@ -1,0 +1,229 @@
+// A person's walk through the real VS Code. Each part goes on where the one before it ended.
+import assert from "node:assert/strict";
+import { access, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { lines, makeHome, openWorkbench } from "./workbench.mjs";
+
+const PINFOLD = process.env.PINFOLD;
+const topic = (name, type, description, body = "") =>
+  `---\nname: ${name}\ndescription: ${description}\ntype: ${type}\n---\n\n${body}`;
+const memoryOf = (home) => `.qwen/projects/${join(home, "shop").replace(/[^A-Za-z0-9]/g, "-")}/memory`;
+const exists = (path) => access(path).then(() => true, () => false);
+
+/** The memory that the walk begins with. */
+async function fill(home) {
+  const files = {
+    "MEMORY.md": `# Memory
+
+- [Releases are cut on Tuesdays](pinned/releases.md) — never on a Friday
+- [Tests before every push](feedback/tests.md) — all of them, and read the failures
+- [The old importer](project/importer.md) — why it is still there
+`,
+    "pinned/releases.md": topic("Releases are cut on Tuesdays", "feedback", "never on a Friday", "Releases are cut on Tuesdays, after the stand-up.\n"),
+    "feedback/tests.md": topic("Tests before every push", "feedback", "all of them, and read the failures", "Run them all before a push.\nA flaky test is a bug.\n"),
+    "project/prices.md": topic("Prices are in cents", "project", "whole numbers everywhere", "A price is a whole number of cents.\n"),
+    "project/stock.md": topic("Stock is counted at night", "projects", "by the warehouse", "At two o'clock.\n"),
+  };
+  for (const [name, text] of Object.entries(files)) {
+    const path = join(home, memoryOf(home), name);
+    await mkdir(join(path, ".."), { recursive: true });
+    await writeFile(path, text);
+  }
+  return join(home, memoryOf(home));
+}
+
+/** What follows in a walk means nothing after a step that failed; its picture is kept. */
+function stopAtFailure(bench) {
+  let failed = false;
+  beforeEach((context) => failed && context.skip("an earlier step failed"));
+  afterEach(async (context) => {
+    if (context.passed !== false || failed) return;
+    failed = true;
+    await bench()?.picture(`failed-${context.name.replace(/\W+/g, "-").slice(0, 40)}`);
+  });
+}
+
+describe("a project with memory", () => {
+  let bench, memory, told;
+  const outcome = (name) => bench.until(`what came of ${name}`, async () => (await lines(told)).find((each) => each.name === name), 60_000);
+  const disk = (name) => readFile(join(memory, name), "utf8");
+
+  before(async () => {
+    const home = await makeHome({ ".qwen/memories/editor.md": topic("Works in the evening", "user", "answers come late", "\n") });
+    memory = await fill(home);
+    told = join(home, "agent.jsonl");
+    const env = { AGENT_OUT: told, AGENT_PINNED: join(memory, "pinned/releases.md") };
+    bench = await openWorkbench(home, { "pinfold.command": PINFOLD }, env);
+  }, { timeout: 120_000 });
+  stopAtFailure(() => bench);
+  after(() => bench?.close());
+
+  test("the tree shows roots, types and topics, pinned ones first, and counts what is wrong", async () => {
+    await bench.memory();
+    await bench.row("Releases are cut on Tuesdays").waitFor();
+    await bench.row("Works in the evening").waitFor();
+    for (const name of ["Project memory", "Your memory", "Feedback", "stock.md"]) {
+      assert.equal(await bench.row(name).count(), 1, name);
+    }
+    await bench.until("a badge for two findings", async () => /\b2\b/.test(await bench.page.locator(".activitybar .badge:visible").first().innerText()));
+    await bench.picture("tree");
+  });
+
+  test("an index shows its dead link, and a hover tells what an entry leads to", async () => {
+    await bench.row("MEMORY.md").click();
+    await bench.page.locator(".squiggly-error").first().waitFor();
+    await bench.page.locator(".view-line", { hasText: "Tests before every push" }).locator("span span").nth(1).hover();
+    const hover = bench.page.locator(".monaco-hover-content", { hasText: "Tests before every push" });
+    await hover.waitFor();
+    assert.match(await hover.innerText(), /all of them, and read the failures/);
+    await bench.picture("index");
+    await bench.page.keyboard.press("Escape");
+  });
+
+  test("a pinned document has its hint and its lens", async () => {
+    await bench.row("Releases are cut on Tuesdays").click();
+    await bench.page.locator(".codelens-decoration", { hasText: "Unpin" }).waitFor();
+    await bench.page.locator(".squiggly-hint, .squiggly-info").first().waitFor({ state: "attached" });
+    await bench.picture("pinned");
+  });
+
+  test("explain says who may change it", async () => {
+    await bench.row("Releases are cut on Tuesdays").click({ button: "right" });
+    await bench.page.locator(".context-view .action-label", { hasText: "Who May Change It?" }).click();
+    const dream = bench.page.locator(".quick-input-list .monaco-list-row", { hasText: "dream" });
+    await dream.waitFor();
+    assert.match(await dream.innerText(), /may not change it/);
+    await bench.picture("explain");
+    await bench.page.keyboard.press("Escape");
+  });
+
+  test("pin, by the tree: the file is moved and the index follows, saved", async () => {
+    await bench.row("Tests before every push").click({ button: "right" });
+    await bench.page.locator(".context-view .action-label", { hasText: /^Pin$/ }).click();
+    await bench.until("the file below pinned/", () => exists(join(memory, "pinned/feedback/tests.md")));
+    await bench.until("the index on the disk", async () => (await disk("MEMORY.md")).includes("(pinned/feedback/tests.md)"));
+    await bench.row("Tests before every push").locator(".codicon-pinned").first().waitFor();
+    assert.equal(await exists(join(memory, "feedback/tests.md")), false);
+  });
+
+  test("unpin, by the lens", async () => {
+    await bench.row("Tests before every push").click();
+    await bench.page.locator(".codelens-decoration a", { hasText: "Unpin" }).click();
+    await bench.until("the file back", () => exists(join(memory, "feedback/tests.md")));
+    await bench.until("the index on the disk", async () => (await disk("MEMORY.md")).includes("(feedback/tests.md)"));
+  });
+
+  test("an agent edits what is not saved, undo takes just that back, and the disk is as it was", async () => {
+    await bench.row("Tests before every push").click();
+    await bench.page.locator(".codelens-decoration a", { hasText: /^Pin$/ }).waitFor();
+    await bench.page.locator(".view-line", { hasText: "A flaky test" }).click();
+    await bench.page.keyboard.press("Control+End");
+    await bench.page.keyboard.type("Typed, and not saved.");
+    await bench.command("Agent: Edit the Open Document");
+    const { isError, _meta, error } = await outcome("agent.edit");
+    assert.equal(isError, false, error);
+    assert.equal(_meta["pinfold/details"].source, "buffer");
+    await bench.until("the edit in the editor", async () => /Run the fast ones before a push/.test(await bench.text()));
+    assert.match(await bench.text(), /Typed, and not saved\./);
+    assert.match(await disk("feedback/tests.md"), /Run them all/);
+    assert.doesNotMatch(await disk("feedback/tests.md"), /Typed/);
+    await bench.picture("buffer");
+    await bench.page.locator(".view-line", { hasText: "A flaky test" }).click();
+    await bench.page.keyboard.press("Control+z");
+    await bench.until("what was there before", async () => /Run them all before a push/.test(await bench.text()));
+    assert.match(await bench.text(), /Typed, and not saved\./);
+  });
+
+  test("a denial arrives in the status item, and a click says why", async () => {
+    await bench.command("Agent: Change a Pinned Document");
+    const { isError, _meta } = await outcome("agent.intrude");
+    assert.equal(isError, true);
+    assert.equal(_meta["pinfold/details"].error.kind, "denied");
+    assert.match(await disk("pinned/releases.md"), /Tuesdays/);
+    await bench.until("1 denied", async () => /1 session.*1 denied/s.test(await bench.status().innerText()));
+    await bench.picture("status");
+    await bench.status().click();
+    const first = bench.page.locator(".quick-input-list .monaco-list-row").first();
+    await first.waitFor();
+    assert.match(await first.innerText(), /edit releases\.md[\s\S]*dream[\s\S]*Pinned memory/);
+    await bench.picture("denials");
+    await bench.page.keyboard.press("Escape");
+    await bench.until("quiet again", async () => !/denied/.test(await bench.status().innerText()));
+  });
+
+  test("agent mode has the tools, scoped; its denials arrive too", async () => {
+    await bench.command("Agent: Use the Tools of Agent Mode");
+    const said = await bench.until("what agent mode did", async () => {
+      for (const name of ["Trust", "Allow", "Continue", "Yes"]) {
+        const button = bench.page.locator(".monaco-dialog-box .monaco-button", { hasText: name }).first();
+        if (await button.isVisible()) await button.click();
+      }
+      return (await lines(told)).find((each) => each.name === "agent.mode");
+    }, 60_000);
+    assert.equal(said.error, undefined);
+    assert.match(said.read, /Releases are cut on Tuesdays/);
+    assert.match(said.denied, /Denied/);
+    assert.match(await disk("pinned/releases.md"), /Tuesdays/);
+    await bench.until("its denial", async () => /2 sessions.*1 denied/s.test(await bench.status().innerText()));
+    await bench.picture("agent-mode");
+  });
+
+  test("restart: everything is there again", async () => {
+    await bench.command("pinfold: Restart");
+    await bench.row("Prices are in cents").waitFor();
+    await bench.row("Prices are in cents").click();
+    await bench.page.locator(".codelens-decoration a", { hasText: /^Pin$/ }).waitFor();
+  });
+});
+
+describe("a person without any memory", () => {
+  let bench, home;
+  before(async () => {
+    home = await makeHome({});
+    bench = await openWorkbench(home, { "pinfold.command": PINFOLD });
+  }, { timeout: 120_000 });
+  stopAtFailure(() => bench);
+  after(() => bench?.close());
+
+  test("the empty tree says what memory is, and makes a first topic", async () => {
+    await bench.memory();
+    const button = bench.page.locator(".sidebar .welcome-view .monaco-button", { hasText: "Write a First Topic" });
+    await button.waitFor();
+    await bench.picture("first-run");
+    await button.click();
+    const pick = bench.page.locator(".quick-input-list .monaco-list-row");
+    await pick.filter({ hasText: "Project memory" }).click();
+    await pick.filter({ hasText: "Feedback" }).click();
+    await bench.page.locator(".quick-input-widget input.input").fill("Short commit messages");
+    await bench.page.locator(".quick-input-message", { hasText: "feedback/short-commit-messages.md" }).waitFor();
+    await bench.picture("first-topic");
+    await bench.page.keyboard.press("Enter");
+    const memory = join(home, memoryOf(home));
+    await bench.until("the topic", () => exists(join(memory, "feedback/short-commit-messages.md")));
+    await bench.row("Short commit messages").waitFor();
+    assert.match(await readFile(join(memory, "MEMORY.md"), "utf8"), /- \[Short commit messages\]\(feedback\/short-commit-messages\.md\)/);
+    await bench.page.locator(".codelens-decoration a", { hasText: /^Pin$/ }).waitFor();
+    assert.equal(await bench.page.locator(".squiggly-error, .squiggly-warning").count(), 0);
+    await bench.picture("first-topic-made");
+  });
+});
+
+describe("a machine without pinfold", () => {
+  let bench;
+  before(async () => {
+    bench = await openWorkbench(await makeHome({}), { "pinfold.command": "/nowhere/pinfold" });
+  }, { timeout: 120_000 });
+  stopAtFailure(() => bench);
+  after(() => bench?.close());
+
+  test("is told so, with the line that installs it", async () => {
+    const toast = bench.page.locator(".notification-toast", { hasText: "pinfold is not installed" });
+    await toast.waitFor();
+    assert.match(await toast.innerText(), /pipx install pinfold/);
+    assert.match(await bench.status().innerText(), /not installed/);
+    await bench.memory();
+    await bench.page.locator(".sidebar .welcome-view", { hasText: "pipx install pinfold" }).waitFor();
+    await bench.picture("missing");
+  });
+});

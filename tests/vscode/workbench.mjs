@@ -1,0 +1,174 @@
+// The real VS Code, with a home of its own, in a real browser. Nothing waits by the clock: each wait
+// is for something, and has an end.
+import { spawn } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const installed = join(here, ".installed");
+const ours = join(here, "../../editors/vscode");
+export const pictures = process.env.PICTURES ?? join(installed, "pictures");
+
+const SETTINGS = {
+  "workbench.startupEditor": "none",
+  "workbench.colorTheme": "Default Light Modern",
+  "workbench.tips.enabled": false,
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
+  "workbench.layoutControl.enabled": false,
+  "window.commandCenter": false,
+  "chat.commandCenter.enabled": false,
+  "security.workspace.trust.enabled": false,
+  "telemetry.telemetryLevel": "off",
+  "extensions.autoCheckUpdates": false,
+  "extensions.ignoreRecommendations": true,
+  "update.mode": "none",
+  "files.autoSave": "off",
+  "editor.minimap.enabled": false,
+  "editor.fontFamily": "DejaVu Sans Mono",
+  "chat.mcp.access": "all",
+  "chat.mcp.autostart": "newAndOutdated",
+};
+
+/** A home with a project in it. `files`: by path below the home. */
+export async function makeHome(files) {
+  const home = await mkdtemp(join(tmpdir(), "pinfold-vscode-"));
+  for (const [name, text] of Object.entries({ "shop/README.md": "# Shop\n", ...files })) {
+    await mkdir(dirname(join(home, name)), { recursive: true });
+    await writeFile(join(home, name), text);
+  }
+  return home;
+}
+
+/** Start both on a home. `settings`: those of the machine, where ours are; `env`: more of it. */
+export async function openWorkbench(home, settings, env = {}) {
+  const data = join(home, ".data");
+  const extensions = join(home, ".extensions");
+  await write(join(data, "User/settings.json"), SETTINGS);
+  await write(join(data, "Machine/settings.json"), settings);
+  await writeFile(join(home, "config.yaml"), "bind-addr: 127.0.0.1:0\nauth: none\ncert: false\n");
+  await cp(join(here, "agent"), join(extensions, "tests.agent-0.0.1"), { recursive: true });
+  await unpack(extensions);
+  const server = await serve(home, data, extensions, env);
+  const { chromium } = createRequire(join(installed, "playwright/package.json"))("playwright-core");
+  const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+  const page = await browser.newPage({ viewport: { width: 1120, height: 660 } });
+  page.setDefaultTimeout(20_000);
+  await page.goto(`${server.url}/?folder=${join(home, "shop")}`);
+  return new Workbench(page, async () => {
+    await browser.close();
+    await server.end();
+    await rm(home, { recursive: true, force: true, maxRetries: 5 });
+  });
+}
+
+async function write(path, value) {
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, JSON.stringify(value));
+}
+
+/** What the .vsix holds, installed as code-server itself does it. */
+async function unpack(extensions) {
+  const args = ["--install-extension", join(ours, "pinfold.vsix"), "--extensions-dir", extensions];
+  const child = spawn(node(), [entry(), ...args], { stdio: ["ignore", "pipe", "pipe"], env: serverEnv("/nonexistent") });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (bytes) => (said += bytes));
+  const code = await new Promise((resolve) => child.on("exit", resolve));
+  if (code !== 0) throw new Error(`the .vsix could not be installed:\n${said}`);
+}
+
+const node = () => join(installed, "bin/node");
+const entry = () => join(installed, "server/node_modules/code-server/out/node/entry.js");
+const serverEnv = (home, more = {}) => ({
+  ...process.env,
+  ...more,
+  HOME: home,
+  PATH: `${join(installed, "bin")}:${process.env.PATH}`,
+});
+
+async function serve(home, data, extensions, env) {
+  const folders = ["--config", join(home, "config.yaml"), "--user-data-dir", data, "--extensions-dir", extensions];
+  const quiet = ["--disable-telemetry", "--disable-update-check", "--disable-workspace-trust", "--disable-getting-started-override"];
+  const child = spawn(node(), [entry(), ...folders, ...quiet], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: serverEnv(home, env),
+  });
+  const ended = new Promise((resolve) => child.on("exit", resolve));
+  const said = [];
+  const url = await new Promise((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface({ input: stream }).on("line", (line) => {
+        said.push(line);
+        const found = /listening on (http:\/\/127\.0\.0\.1:\d+)/.exec(line);
+        if (found) resolve(found[1]);
+      });
+    }
+    ended.then(() => reject(new Error(`code-server ended:\n${said.join("\n")}`)));
+  });
+  return { url, end: () => (child.kill(), ended) };
+}
+
+/** What a person does in the window, and what they see there. */
+export class Workbench {
+  constructor(page, close) {
+    this.page = page;
+    this.close = close;
+  }
+
+  /** Wait until something holds. */
+  async until(what, holds, milliseconds = 20_000) {
+    const end = Date.now() + milliseconds;
+    for (;;) {
+      const found = await holds();
+      if (found) return found;
+      if (Date.now() > end) throw new Error(`never seen: ${what}`);
+      await this.page.waitForTimeout(50);
+    }
+  }
+
+  /** Run a command by its name in the palette. */
+  async command(title) {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget input.input");
+    await input.waitFor();
+    await input.fill(`>${title}`);
+    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().click();
+  }
+
+  /** The tree of memory, opened by its icon. */
+  async memory() {
+    await this.page.locator(".activitybar .action-label[aria-label^='pinfold']").click();
+    await this.page.locator(".sidebar .title-label", { hasText: /Agent Memory/i }).waitFor();
+  }
+
+  row(text) {
+    return this.page.locator(".sidebar .monaco-list-row").filter({ hasText: text });
+  }
+
+  status() {
+    return this.page.locator("#pinfold\\.pinfold\\.pinfold\\.status, [id$='pinfold.status']").first();
+  }
+
+  /** The lines of the editor that is active. */
+  async text() {
+    const lines = await this.page.locator(".editor-group-container.active .view-lines .view-line").all();
+    const found = await Promise.all(
+      lines.map(async (line) => [(await line.boundingBox())?.y ?? 0, await line.innerText()]),
+    );
+    return found.sort((a, b) => a[0] - b[0]).map(([, text]) => text.replaceAll("\u00a0", " ")).join("\n");
+  }
+
+  async picture(name) {
+    await mkdir(pictures, { recursive: true });
+    await this.page.screenshot({ path: join(pictures, `${name}.png`) });
+  }
+}
+
+/** The JSON lines of a file. */
+export async function lines(path) {
+  const text = await readFile(path, "utf8").catch(() => "");
+  return text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+}
