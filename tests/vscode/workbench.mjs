@@ -28,6 +28,7 @@ const SETTINGS = {
   "update.mode": "none",
   "files.autoSave": "off",
   "editor.minimap.enabled": false,
+  "breadcrumbs.enabled": false,
   "editor.fontFamily": "DejaVu Sans Mono",
   "chat.mcp.access": "all",
   "chat.mcp.autostart": "newAndOutdated",
@@ -135,13 +136,25 @@ export class Workbench {
     const input = this.page.locator(".quick-input-widget input.input");
     await input.waitFor();
     await input.fill(`>${title}`);
-    await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().click();
+    await this.pick(title);
+  }
+
+  /** Choose from a list that is shown. */
+  pick(text) {
+    return this.page.locator(".quick-input-list .monaco-list-row", { hasText: text }).first().click();
   }
 
   /** The tree of memory, opened by its icon. */
   async memory() {
     await this.page.locator(".activitybar .action-label[aria-label^='pinfold']").click();
     await this.page.locator(".sidebar .title-label", { hasText: /Agent Memory/i }).waitFor();
+  }
+
+  /** What the tree shows, from top to bottom. */
+  async rows() {
+    const rows = await this.page.locator(".sidebar .monaco-list-row").all();
+    const found = await Promise.all(rows.map(async (row) => [(await row.boundingBox()).y, await row.innerText()]));
+    return found.sort((a, b) => a[0] - b[0]).map(([, text]) => text.trim());
   }
 
   row(text) {

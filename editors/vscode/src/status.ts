@@ -2,6 +2,7 @@
 
 import { type FSWatcher, watch } from "node:fs";
 import { mkdir } from "node:fs/promises";
+import { homedir } from "node:os";
 import { basename, dirname } from "node:path";
 import * as vscode from "vscode";
 import type { Condition, Gateway } from "./gateway.ts";
@@ -142,8 +143,14 @@ function denialItems(denials: readonly Entry[]): DenialItem[] {
     return {
       label: `$(circle-slash) ${each.tool} ${where}`,
       description: `${nameOf(each.session)}, ${when}`,
-      detail: `${reason(each)}${each.path ? `: ${each.path}` : ""}`,
+      detail: `${reason(each)}${each.path ? `: ${short(each.path)}` : ""}`,
       path,
     };
   });
+}
+
+/** With `~` for home, as people write it. */
+function short(path: string): string {
+  const home = `${homedir()}/`;
+  return path.startsWith(home) ? `~/${path.slice(home.length)}` : path;
 }

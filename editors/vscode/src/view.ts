@@ -1,5 +1,6 @@
 /** The tree of memory: what it shows, and when it looks again. */
 
+import { isDeepStrictEqual } from "node:util";
 import * as vscode from "vscode";
 import { existing, Findings } from "./findings.ts";
 import type { Gateway } from "./gateway.ts";
@@ -115,7 +116,9 @@ export class MemoryView implements vscode.TreeDataProvider<Node>, vscode.Disposa
   }
 
   private show(memory: Memory): void {
-    this.nodes = tree(memory);
+    const nodes = tree(memory);
+    if (isDeepStrictEqual(nodes, this.nodes)) return;
+    this.nodes = nodes;
     const wrong = count(this.nodes);
     this.view.badge = wrong
       ? {
