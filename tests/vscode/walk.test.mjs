@@ -109,7 +109,7 @@ describe("a project with memory", () => {
     await bench.page.locator(".context-view .action-label", { hasText: /^Pin$/ }).click();
     await bench.until("the file below pinned/", () => exists(join(memory, "pinned/feedback/tests.md")));
     await bench.until("the index on the disk", async () => (await disk("MEMORY.md")).includes("(pinned/feedback/tests.md)"));
-    await bench.row("Tests before every push").locator(".codicon-pinned").first().waitFor();
+    await bench.row("Tests before every push").locator(".custom-view-tree-node-item-icon.codicon-pinned").waitFor();
     assert.equal(await exists(join(memory, "feedback/tests.md")), false);
   });
 
@@ -117,6 +117,7 @@ describe("a project with memory", () => {
     await bench.row("Tests before every push").click();
     await bench.page.locator(".codelens-decoration a", { hasText: "Unpin" }).click();
     await bench.until("the file back", () => exists(join(memory, "feedback/tests.md")));
+    await bench.row("Tests before every push").locator(".codicon-note").waitFor();
     await bench.until("the index on the disk", async () => (await disk("MEMORY.md")).includes("(feedback/tests.md)"));
   });
 
