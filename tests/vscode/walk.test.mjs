@@ -163,6 +163,7 @@ describe("a project with memory", () => {
     await bench.command("MCP: List Servers");
     await bench.pick("pinfold");
     await bench.pick("Start Server");
+    await bench.page.locator(".panel .view-line", { hasText: "Discovered 4 tools" }).waitFor();
     await bench.command("Agent: Use the Tools of Agent Mode");
     const said = await bench.until("what agent mode did", async () => {
       for (const name of ["Trust", "Allow", "Continue", "Yes"]) {

@@ -17,6 +17,7 @@ const SETTINGS = {
   "workbench.startupEditor": "none",
   "workbench.colorTheme": "Default Light Modern",
   "workbench.tips.enabled": false,
+  "workbench.reduceMotion": "on",
   "workbench.secondarySideBar.defaultVisibility": "hidden",
   "workbench.layoutControl.enabled": false,
   "window.commandCenter": false,
@@ -132,6 +133,7 @@ export class Workbench {
 
   /** Run a command by its name in the palette. */
   async command(title) {
+    await this.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
     await this.page.keyboard.press("F1");
     const input = this.page.locator(".quick-input-widget input.input");
     await input.waitFor();

@@ -57,7 +57,7 @@ export class Tail {
       const start = this.start(wanted > size ? 0n : wanted, size);
       const text = await bytes(file, start, size);
       const end = text.lastIndexOf(10) + 1;
-      if (path === this.path) this.place = { inode: ino, offset: start + BigInt(end) };
+      this.place = { inode: ino, offset: start + BigInt(end) };
       return text.subarray(0, end).toString("utf8");
     } finally {
       await file.close();
