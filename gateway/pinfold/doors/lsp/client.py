@@ -15,8 +15,8 @@ _ENCODINGS = ("utf-8", "utf-16", "utf-32")
 
 class Client(NamedTuple):
     """One editor. `folder`: the path of what it has open, None where it has nothing on this
-    machine; `moves_files`: it takes a rename of a file in a workspace edit; `saves_refactorings`: it
-    may save by itself what it is told to be a refactoring."""
+    machine; `moves_files`: it takes a rename of a file in a workspace edit;
+    `saves_refactorings`: it may save by itself what it is told to be a refactoring."""
 
     encoding: Encoding
     folder: str | None
