@@ -95,8 +95,7 @@ describe("a project with memory", () => {
   });
 
   step("explain says who may change it", async () => {
-    await bench.row("Releases are cut on Tuesdays").click({ button: "right" });
-    await bench.page.locator(".context-view .action-label", { hasText: "Who May Change It?" }).click();
+    await bench.menu("Releases are cut on Tuesdays", "Who May Change It?");
     const dream = bench.page.locator(".quick-input-list .monaco-list-row", { hasText: "dream" });
     await dream.waitFor();
     assert.match(await dream.innerText(), /may not change it/);
@@ -105,8 +104,7 @@ describe("a project with memory", () => {
   });
 
   step("pin, by the tree: the file is moved and the index follows, saved", async () => {
-    await bench.row("Tests before every push").click({ button: "right" });
-    await bench.page.locator(".context-view .action-label", { hasText: /^Pin$/ }).click();
+    await bench.menu("Tests before every push", /^Pin$/);
     await bench.until("the file below pinned/", () => exists(join(memory, "pinned/feedback/tests.md")));
     await bench.until("the index on the disk", async () => (await disk("MEMORY.md")).includes("(pinned/feedback/tests.md)"));
     await bench.row("Tests before every push").locator(".custom-view-tree-node-item-icon.codicon-pinned").waitFor();

@@ -163,6 +163,17 @@ export class Workbench {
     return this.page.locator(".sidebar .monaco-list-row").filter({ hasText: text });
   }
 
+  /** Choose from a row's menu. A menu pays no heed to a click that comes right when it opens. */
+  async menu(row, text) {
+    await this.row(row).click({ button: "right" });
+    const item = this.page.locator(".context-view .action-label", { hasText: text });
+    await item.waitFor();
+    await this.until("the menu closed", async () => {
+      await item.click({ timeout: 1000 }).catch(() => undefined);
+      return !(await item.isVisible());
+    });
+  }
+
   status() {
     return this.page.locator("#pinfold\\.pinfold\\.pinfold\\.status, [id$='pinfold.status']").first();
   }
