@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # As an installed package is: a process that starts for every call must not compile first.
 COMPILE := $(BIN)/python -m compileall -q gateway/pinfold protocol/pinfold_protocol
+BENCH_PEERS := benchmarks/peers/node_modules
 VSCODE := editors/vscode
 NODE_PEERS := tests/clients/node/node_modules tests/clients/hosts/node_modules $(VSCODE)/node_modules
 
@@ -42,14 +43,14 @@ schema: $(VENV)/.dev ## Write protocol/schema.json, and what VS Code's client ha
 	$(BIN)/python -m pinfold_protocol.schema > protocol/schema.json
 	$(BIN)/python -m pinfold_protocol.typescript > $(VSCODE)/src/protocol.ts
 
-bench: $(VENV)/.runtime ## Start, latency, compaction and listing, as ratios
-	$(BIN)/python benchmarks/startup_and_reads.py
+bench: $(VENV)/.runtime $(BENCH_PEERS) ## Everything that is claimed about speed, as ratios (needs npm)
+	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/hook.py
 	$(BIN)/python benchmarks/compaction.py
 	$(BIN)/python benchmarks/memory_index.py
-	$(BIN)/python benchmarks/hook.py
 
 clean: ## Remove what make made
-	rm -rf $(VENV) $(NODE_PEERS) $(VSCODE)/dist $(VSCODE)/pinfold.vsix tests/vscode/.installed .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(NODE_PEERS) $(BENCH_PEERS) $(VSCODE)/dist $(VSCODE)/pinfold.vsix tests/vscode/.installed .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pinfold needs Python 3.11 or newer; set PYTHON=...")'
@@ -78,6 +79,6 @@ $(VENV)/.fuse: | $(VENV)/.dev
 	@touch $@
 
 # What comes from npm, on the Node that comes from PyPI.
-$(NODE_PEERS): %/node_modules: %/package.json | $(VENV)/.clients
+$(NODE_PEERS) $(BENCH_PEERS): %/node_modules: %/package.json | $(VENV)/.clients
 	cd $* && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@

@@ -166,6 +166,14 @@ class Gateway:
         if self._recorder is not None:
             self._recorder.close(seconds)
 
+    def wake(self) -> None:
+        """Requests are coming: what is looked at again and again is held, for speed."""
+        self._volumes.standing.wake()
+
+    def rest(self) -> None:
+        """Nothing is asked for a while: give back what is held only for speed."""
+        self._volumes.standing.rest()
+
     # Sessions
 
     def open_session(self, params: SessionOpenParams) -> SessionResult:

@@ -93,8 +93,8 @@ def in_file(path: str, error: RpcError) -> RpcError:
     return invalid_params(f"{path}: {data.get('path')}", str(data.get("problem")))
 
 
-def _open_regular(path: str, flags: int) -> int:
-    """A FIFO must not keep anybody waiting."""
+def open_regular(path: str, flags: int) -> int:
+    """An opener for `open`: a FIFO must not keep anybody waiting. Raises OSError."""
     handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -106,7 +106,7 @@ def _read(path: str, *, required: bool) -> dict[str, Any] | None:
     import json
 
     try:
-        with open(path, "rb", opener=_open_regular) as file:
+        with open(path, "rb", opener=open_regular) as file:
             text = file.read(_MOST_BYTES)
     except FileNotFoundError:
         if required:

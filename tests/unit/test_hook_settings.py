@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinfold.doors.hook.hosts import HOSTS
@@ -63,6 +63,7 @@ def data_of(text: str) -> Any:
     return json.loads(re.sub(r"//[^\n]*|/\*.*?\*/", "", text))
 
 
+@settings(deadline=None)
 @given(settings_texts())
 def test_what_was_put_in_comes_out_and_nothing_else_changes(text: str) -> None:
     try:
@@ -144,6 +145,11 @@ def test_settings_that_cannot_be_changed_are_not(text: str, said: str) -> None:
         (OLDER, True),
         ("'/a b/pinfold' hook --profile dream --host claude-code", True),
         ("python3 -m pinfold hook --host claude-code", True),
+        ("/v/bin/python -P -m pinfold hook --profile dream --host claude-code", True),
+        (f"{COMMAND} && notify-send done", False),
+        (f"tee -a log | {COMMAND}", False),
+        ("git hook run x; echo pinfold --host claude-code", False),
+        ("pinfold hook", False),
         ("pinfold hook --host qwen-code", False),
         ("pinfold serve --host claude-code", False),
         ("echo pinfold; hook --host claude", False),
@@ -217,8 +223,8 @@ def test_install_and_uninstall_in_a_project_through_a_link(tmp_path: Path) -> No
 def test_the_entry_runs(tmp_path: Path) -> None:
     """As the host runs it: by a shell."""
     assert run(tmp_path, "--install", "--host", "claude-code", "--yes").returncode == 0
-    settings = json.loads((tmp_path / ".claude/settings.json").read_text())
-    command = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+    found = json.loads((tmp_path / ".claude/settings.json").read_text())
+    command = found["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
     key = re.sub(r"[^A-Za-z0-9]", "-", str(tmp_path))
     pinned = tmp_path / ".claude/projects" / key / "memory/pinned/a.md"
     event = {"tool_name": "Write", "tool_input": {"file_path": str(pinned)}, "cwd": str(tmp_path)}
@@ -255,3 +261,39 @@ def test_settings_that_are_no_text_or_not_writable_are_left(tmp_path: Path) -> N
     assert run(tmp_path, "--install", "--host", "claude-code", "--yes").returncode == 0
     data = path.read_bytes()
     assert data.startswith(b"\xef\xbb\xbf{\r\n") and b"\n" not in data.replace(b"\r\n", b"")
+
+
+def test_comments_and_members_that_are_not_ours_stay() -> None:
+    hook = json.dumps({"type": "command", "command": COMMAND})
+    other = json.dumps(OTHER)
+    for text, kept in (
+        (f'{{"hooks": {{"Stop": [{{"hooks": [{other} /* , */ , {hook}]}}]}}}}', ["/* , */", other]),
+        (f'{{"hooks": {{"Stop": [{{"hooks": [{hook} /* , */ , {other}]}}]}}}}', ["/* , */", other]),
+        (f'{{"hooks": {{"Stop": [{{"note": "mine", "hooks": [{hook}]}}]}}}}', ['"note": "mine"']),
+        (f'{{"hooks": {{"Stop": [ /* a */ {{"hooks": [{hook}]}}]}}}}', ["/* a */"]),
+        (f'{{"hooks": {{ /* b */ "Stop": [{{"hooks": [{hook}]}}]}}}}', ["/* b */"]),
+        (f'{{"hooks": {{"Stop": [{{ /* c */ "hooks": [{hook}]}}]}}}}', ["/* c */"]),
+    ):
+        without = uninstalled(text, "claude-code")
+        assert COMMAND not in without and all(each in without for each in kept), without
+        data_of(without)
+
+
+def test_the_host_waits_longer_than_we_do(tmp_path: Path) -> None:
+    for flags, wanted in (((), 10), (("--deadline", "20.5"), 26)):
+        run(tmp_path, "--install", "--host", "claude-code", "--yes", *flags)
+        found = json.loads((tmp_path / ".claude/settings.json").read_text())
+        assert found["hooks"]["PreToolUse"][0]["hooks"][0]["timeout"] == wanted
+
+
+def test_what_is_no_settings_file(tmp_path: Path) -> None:
+    flags = ("--install", "--host", "claude-code", "--yes")
+    os.makedirs(tmp_path / ".claude")
+    os.mkfifo(tmp_path / ".claude/settings.json")
+    assert run(tmp_path, *flags, timeout=60).returncode == 2
+    os.unlink(tmp_path / ".claude/settings.json")
+    write(tmp_path / ".claude/settings.json", '{"a": ' + "[" * 5000 + "]" * 5000 + "}")
+    done = run(tmp_path, *flags)
+    assert done.returncode == 2 and "too deep" in done.stderr
+    done = run(tmp_path, *flags, "--project", "/nowhere/typo")
+    assert done.returncode == 2 and "no directory /nowhere/typo" in done.stderr

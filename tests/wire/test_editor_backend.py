@@ -70,8 +70,9 @@ def test_c131_what_is_newer_on_disk_is_read_and_not_edited(editor: Typist) -> No
     found = editor.does(agent, "read_file", path)
     assert text(found) == "v2\n" and where(found) == ("disk", None)
     assert "older" in found["content"][1]["text"]
+    dry = editor.does(agent, "write_file", path, content="v3\n", dry_run=True)
     refused = editor.does(agent, "write_file", path, content="v3\n")
-    assert kind(refused) == "stale" and error(refused)["applied"] is False
+    assert kind(dry) == kind(refused) == "stale" and error(refused)["applied"] is False
     assert read(path) == b"v2\n" and editor.texts[name] == "v1\n" and not editor.asked
     editor.types(name, "v2\n")  # reloaded
     assert kind(editor.does(agent, "write_file", path, content="v3\n")) is None
@@ -245,7 +246,7 @@ FAILURES = [
     (typist.says_null, "backend", False, OLD),
     (typist.errs, "backend", False, OLD),
     (typist.a_line_off, "backend", None, "one\ntwo\nTWOee\n"),
-    (typist.typed_before("!", typist.YES), "stale", False, OLD + "!"),
+    (typist.typed_before("!", typist.YES), "stale", None, OLD + "!"),
     (typist.typed_before("!", typist.NO), "stale", False, OLD + "!"),
     (typist.typed_before("!", typist.ERROR), "stale", False, OLD + "!"),
     (typist.typed_before("!", None), "stale", None, OLD + "!"),

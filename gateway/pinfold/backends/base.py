@@ -8,19 +8,22 @@ import attrs
 
 from pinfold.paths.opened import CheckedPath
 from pinfold.policy.facts import Identity
+from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import Source
 
 
 @attrs.frozen
 class Reading:
     """What a file holds, and where that was read: `version` and `uri` are those of an editor's
-    open document, None for the disk. `note`: what a reader should know of it."""
+    open document, None for the disk. `note`: what a reader should know of it; `refusal`: what
+    stands against changing it."""
 
     data: bytes
     source: Source = "disk"
     version: int | None = None
     uri: str | None = None
     note: str = ""
+    refusal: ToolError | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen

@@ -37,11 +37,10 @@ _OLDER = "it was changed on disk, and the editor still shows what was there befo
 @attrs.frozen
 class _Seen:
     """What a file with an open document holds. `rendering` is None where the document does not
-    count, and `why` says then what stands against changing the file."""
+    count; the content says then what stands against changing the file."""
 
     content: Reading
     rendering: Rendering | None = None
-    why: ToolError | None = None
 
 
 class EditorBackend:
@@ -98,8 +97,8 @@ class EditorBackend:
         if seen.content != old:
             raise ChangedUnderfoot(path.opened.literal)
         if seen.rendering is None:
-            assert seen.why is not None
-            raise seen.why
+            assert seen.content.refusal is not None
+            raise seen.content.refusal
         self._require_only_name(path, document)
         return self._edit(path, document, seen.rendering, data)
 
@@ -185,13 +184,13 @@ class EditorBackend:
         file = decode(disk.data, encoding)
         if file.undecodable:
             message = f"it has bytes that are no valid {file.encoding}, which no editor can tell"
-            return _Seen(disk, why=_refused(path, "undecodable", message))
+            return _on_disk(disk, _refused(path, "undecodable", message))
         if same_text(file.text, document.text):
             self._buffers.same_as_disk(document, opened.status.st_ctime_ns)
         elif not document.unsaved and opened.status.st_ctime_ns >= document.since:
             note = "[This is what is on disk; the editor shows an older text.]"
-            content = attrs.evolve(disk, note=note)
-            return _Seen(content, why=_refused(path, "stale", f"{_OLDER}. Reload it there first"))
+            why = _refused(path, "stale", f"{_OLDER}. Reload it there first")
+            return _on_disk(attrs.evolve(disk, note=note), why)
         return self._shown(path, document, file)
 
     def _shown(self, path: CheckedPath, document: Document, file: Decoded) -> _Seen:
@@ -203,6 +202,10 @@ class EditorBackend:
             _refuse(path, "undecodable", problem)
         content = Reading(data, "buffer", document.version, document.uri)
         return _Seen(content, rendering)
+
+
+def _on_disk(disk: Reading, why: ToolError) -> _Seen:
+    return _Seen(attrs.evolve(disk, refusal=why))
 
 
 def _leads_to(path: str, opened: Opened, *, cached: bool = False) -> str | None:

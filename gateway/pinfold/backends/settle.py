@@ -38,9 +38,8 @@ class Outcome:
 
     @property
     def untouched(self) -> bool:
-        """Whether the editor has settled it that nothing was done."""
-        settled = self.reply == "refused" or (self.reply is not None and self.changed)
-        return settled and self.shown == "missing" and self.over is None
+        """Whether the editor has said that it did nothing, and shows nothing else."""
+        return self.reply == "refused" and self.shown == "missing" and self.over is None
 
     @property
     def doubtful(self) -> bool:

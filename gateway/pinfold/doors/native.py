@@ -50,6 +50,8 @@ _BEHIND_BYTES = 1 << 20
 """A host that leaves more than this unread is behind: each call then counts as an answer of
 `_ANSWER_BYTES` to come, and all of them must fit below `CONGESTED`."""
 SETTLE_SECONDS = 0.6
+_REST_SECONDS = 1.0
+"""After so long without a request, what is held for speed is given back."""
 _CALL = "tools/call"
 _OPTIONS = "initializationOptions.pinfold"
 _MOST_QUESTIONS = 8
@@ -106,6 +108,7 @@ class Native:
         self._asking: dict[str, asyncio.Future[None]] = {}
         self.questions: Questions | None = None
         self.editor: Mount | None = None
+        self._busy = self._at_rest = False
         self._running = 0
         self._abandoned = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -226,6 +229,22 @@ class Native:
 
         return Mcp(self, self.rpc, self._flags())
 
+    def _stir(self) -> None:
+        """A request has come: rest again when no other one comes for a while."""
+        self._at_rest = False
+        if not self._busy:
+            self._busy = True
+            self.gateway.wake()
+            self._loop.call_later(_REST_SECONDS, self._rest)
+
+    def _rest(self) -> None:
+        self._busy = not self._at_rest
+        if self._busy:
+            self._at_rest = True
+            self._loop.call_later(_REST_SECONDS, self._rest)
+        else:
+            self.gateway.rest()
+
     def in_session_pool(self, work: Callable[[], Any]) -> "asyncio.Future[Any]":
         """Run what opens a session, where a slow directory keeps nobody else waiting."""
         return self._loop.run_in_executor(self._session_pool, work)
@@ -241,7 +260,7 @@ class Native:
         from pinfold_protocol.convert import structure
         from pinfold_protocol.methods import METHODS
 
-        assert self.gateway is not None
+        self._stir()
         if self.editor is not None:
             self.editor.load()  # its session was asked for first
         given = {name: value for name, value in params.items() if name != "_meta"}
@@ -361,6 +380,7 @@ class Native:
         from pinfold.calls import Ticket
         from pinfold.tools.registry import TOOLS
 
+        self._stir()
         ticket = Ticket()
         tool = TOOLS.get(params.name)
         request.changing = tool is not None and tool.action == "change"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pinfold.config import open_regular
 from pinfold.doors.hook.events import Event
 from pinfold.doors.hook.flags import BadFlags, Flags
 from pinfold.doors.hook.hosts import HOSTS
@@ -29,7 +30,7 @@ def command_of(flags: Flags, given: list[str]) -> str:
     program = os.path.abspath(sys.argv[0])
     if os.path.basename(program) != "pinfold" or not os.access(program, os.X_OK):
         found = shutil.which("pinfold")
-        words = [found] if found else [sys.executable, "-m", "pinfold"]
+        words = [found] if found else [sys.executable, "-P", "-m", "pinfold"]
     else:
         words = [program]
     if "--profile" not in given and not any("protectPinned" in word for word in given):
@@ -40,13 +41,15 @@ def command_of(flags: Flags, given: list[str]) -> str:
 def install(flags: Flags, given: list[str], *, project: str | None, yes: bool) -> int:
     """Show the entry as a diff, and write it if that is wanted. Exit status: 0, also where it is
     there already; 1 if nothing was written; 2 where it cannot be."""
+    if project is not None and not os.path.isdir(project):
+        return _failed(f"--project: there is no directory {project}")
     try:
         Bench(flags, Event({"hook_event_name": "Stop", "cwd": project or os.getcwd()}))
     except BadFlags as error:
         return _failed(str(error))
     command = command_of(flags, given)
     path = _place(flags, project)
-    status = _change(path, lambda text: installed(text, flags.host, command), yes)
+    status = _change(path, lambda text: installed(text, flags.host, command, flags.deadline), yes)
     if status == DONE:
         _hints(command, project)
     return status
@@ -92,6 +95,8 @@ def _change(path: str, change: Callable[[str], str], yes: bool) -> int:
         _write(gateway, session, path, after, digest)
     except Unusable as error:
         return _failed(f"{path}: {error}")
+    except RecursionError:
+        return _failed(f"{path}: it is nested too deeply")
     except (RpcError, ToolError) as error:
         return _failed(error.message)
     console().print(f"  Written: {visible(path)}", style="green")
@@ -112,7 +117,7 @@ def _read(path: str) -> tuple[str, str | None]:
     import hashlib
 
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             data = file.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         return "", None

@@ -6,6 +6,7 @@ before anybody sees it.
 """
 
 import json
+import math
 import os
 import shlex
 from collections.abc import Callable, Mapping
@@ -13,13 +14,14 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from pinfold.doors.hook.flags import DEADLINE
 from pinfold.doors.hook.hosts import HOSTS, Host
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-SECONDS = 10
-"""How long the host may wait: longer than our own deadline."""
+_MORE_SECONDS = 5
+"""How much longer than our own deadline the host is to wait."""
 
 _DEFAULT_INDENT = "  "
 
@@ -36,34 +38,48 @@ def place(host: Host, project: str | None, env: Mapping[str, str], home: str) ->
     return os.path.join(own, "settings.json")
 
 
-def entries(host: Host, command: str) -> dict[str, dict[str, Any]]:
-    """What is to stand in the settings, by event: one group with one command."""
+def entries(host: Host, command: str, deadline: float = DEADLINE) -> dict[str, dict[str, Any]]:
+    """What is to stand in the settings, by event: one group with one command. `deadline`: the
+    command's own, in seconds."""
     reading = [name for name, tool in host.tools.items() if tool.kind == "read"]
     matchers = {
         "PreToolUse": "*",
         "PostToolUse": "|".join(reading),
         "SessionStart": "compact|clear",
     }
-    hook = {"type": "command", "command": command, "timeout": SECONDS}
+    hook = {"type": "command", "command": command, "timeout": math.ceil(deadline) + _MORE_SECONDS}
     return {event: {"matcher": matcher, "hooks": [hook]} for event, matcher in matchers.items()}
 
 
 def is_ours(command: object, host: str) -> bool:
-    """Whether a command is `pinfold hook` for this host, wherever the program is."""
+    """Whether a command is `pinfold hook` for this host and nothing else, wherever the program is:
+    a hook of somebody's own that begins or ends with ours is theirs."""
     try:
-        words = shlex.split(command) if isinstance(command, str) else []
+        words = list(_shell_words(command)) if isinstance(command, str) else []
     except ValueError:
         return False
-    named = [os.path.basename(word) for word in words]
-    if "hook" not in named or not any(name in ("pinfold", "pinfold.exe") for name in named):
+    if words[-1:] and set(words) & {";", "&", "&&", "|", "||", "(", ")", "<", ">", ">>"}:
         return False
-    pairs = pairwise(words)
-    return f"--host={host}" in words or ("--host", host) in pairs
+    named = [os.path.basename(words[0]), *words[1:]] if words else []
+    if named[:2] == ["pinfold", "hook"]:
+        flags = named[2:]
+    elif "-m" in named[1:3] and named[named.index("-m") :][1:3] == ["pinfold", "hook"]:
+        flags = named[named.index("-m") + 3 :]
+    else:
+        return False
+    return f"--host={host}" in flags or ("--host", host) in pairwise(flags)
 
 
-def installed(text: str, host: str, command: str) -> str:
+def _shell_words(command: str) -> shlex.shlex:
+    words = shlex.shlex(command, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    words.commenters = ""
+    return words
+
+
+def installed(text: str, host: str, command: str, deadline: float = DEADLINE) -> str:
     """The settings with the entry for a host, and no older one. Raises Unusable."""
-    wanted = entries(HOSTS[host], command)
+    wanted = entries(HOSTS[host], command, deadline)
     there = _groups_of(text, host)
     if len(there) == len(wanted) and all({event: wanted[event]} in there for event in wanted):
         return text
@@ -80,25 +96,26 @@ def installed(text: str, host: str, command: str) -> str:
         else:
             text = document.with_element(document.array(groups, f"hooks.{event}"), group)
         expected.setdefault("hooks", {}).setdefault(event, []).append(group)
-    return _checked(text, expected)
+    _require_same(_data(text), expected)
+    return text
 
 
 def uninstalled(text: str, host: str) -> str:
     """The settings without our entry for a host. Raises Unusable."""
     if not text.strip():
         return text
-    expected = _without(_data(text), host)
     document = _Document(text)
+    expected = _others(document.value(document.object(document.top, "the settings")), host)
     while (node := _next_of_ours(document, host)) is not None:
         text = document.without(node)
         document = _Document(text)
-    return _checked(text, expected)
-
-
-def _checked(text: str, expected: Any) -> str:
-    if _data(text) != expected:
-        raise Unusable("the settings would say something else then; nothing was changed")
+    _require_same(_others(document.value(document.top), host), expected)
     return text
+
+
+def _require_same(found: Any, expected: Any) -> None:
+    if found != expected:
+        raise Unusable("the settings would say something else then; nothing was changed")
 
 
 def _groups_of(text: str, host: str) -> list[dict[str, Any]]:
@@ -122,26 +139,30 @@ def _hooks(group: Any) -> list[dict[str, Any]]:
     return [hook for hook in hooks if isinstance(hook, dict)] if isinstance(hooks, list) else []
 
 
-def _without(data: Any, host: str) -> Any:
-    """The same as data: what is empty only because ours was in it goes too."""
-    events = _events(data)
-    for event, groups in list(events.items()):
-        if not isinstance(groups, list):
-            continue
-        kept = []
-        for group in groups:
-            ours = [hook for hook in _hooks(group) if is_ours(hook.get("command"), host)]
-            if ours:
-                group["hooks"] = [hook for hook in group["hooks"] if hook not in ours]
-            if not ours or group["hooks"]:
-                kept.append(group)
-        if kept or not groups:
+def _others(data: Any, host: str) -> Any:
+    """The settings as data without what is ours, and without what has nothing in it then."""
+    events = {}
+    for event, groups in _events(data).items():
+        kept = (
+            [_other_hooks(group, host) for group in groups] if isinstance(groups, list) else groups
+        )
+        if kept := [group for group in kept if group] if isinstance(kept, list) else kept:
             events[event] = kept
-        else:
-            del events[event]
-            if not events:
-                del data["hooks"]
-    return data
+    rest = dict(data)
+    if isinstance(rest.get("hooks"), dict):
+        del rest["hooks"]
+    return {**rest, "hooks": events} if events else rest
+
+
+def _other_hooks(group: Any, host: str) -> Any:
+    if not _hooks(group):
+        return group if not isinstance(group, dict) or group.get("hooks") != [] else None
+    hooks = [
+        hook
+        for hook in group["hooks"]
+        if not (isinstance(hook, dict) and is_ours(hook.get("command"), host))
+    ]
+    return {**group, "hooks": hooks} if hooks else None
 
 
 def _next_of_ours(document: "_Document", host: str) -> "Node | None":
@@ -157,14 +178,12 @@ def _next_of_ours(document: "_Document", host: str) -> "Node | None":
                 if not _is_node_ours(document, hook, host):
                     continue
                 assert inner is not None and groups is not None
-                if len(document.elements(inner)) > 1:
+                if not document.is_all_of(inner, group, only=("matcher", "hooks")):
                     return hook
-                if len(document.elements(groups)) > 1:
+                if not document.is_all_of(groups, pair):
                     return group
-                if len(document.pairs(hooks)) > 1:
-                    return pair
                 assert hooks.parent is not None
-                return hooks.parent
+                return hooks.parent if document.is_all_of(hooks, hooks.parent) else pair
     return None
 
 
@@ -197,6 +216,7 @@ class _Document:
         if len(values) != 1:
             raise Unusable("it must hold one object")
         self.top = values[0]
+        self._comments = [node.start_byte for node in _comments(root)]
         self._newline = "\r\n" if b"\r\n" in self.raw else "\n"
 
     def object(self, node: "Node", name: str) -> "Node":
@@ -217,6 +237,14 @@ class _Document:
         if node is None or node.type != "array":
             return []
         return [child for child in node.named_children if child.type != "comment"]
+
+    def is_all_of(self, container: "Node", outer: "Node", only: tuple[str, ...] = ()) -> bool:
+        """Whether one thing is all that is in a container, and all that it stands in may go with
+        it: no comment, and no member but these."""
+        ends = (outer.start_byte, outer.end_byte)
+        commented = any(ends[0] < at < ends[1] for at in self._comments)
+        keys = {self._key(pair) for pair in self.pairs(outer)} if only else set()
+        return len(container.named_children) == 1 and not commented and keys <= set(only)
 
     def member(self, node: "Node", key: str) -> "Node | None":
         found = [pair for pair in self.pairs(node) if self._key(pair) == key]
@@ -311,11 +339,11 @@ class _Document:
             return self._cut((parent.start_byte + 1, parent.end_byte - 1))
         before = self._end(siblings[index - 1]) if index else parent.start_byte + 1
         if node == values[-1]:
-            comma = self.raw.index(b",", values[-2].end_byte) if len(values) > 1 else before
+            comma = _comma_after(values[-2]).start_byte if len(values) > 1 else before
             own = [(comma, comma + 1)] if comma < before else []
             return self._cut(*own, (before, node.end_byte))
         after = siblings[index + 1].start_byte
-        comma = self.raw.index(b",", node.end_byte)
+        comma = _comma_after(node).start_byte
         if comma < after:
             return self._cut((node.start_byte, after))
         return self._cut((node.start_byte, node.end_byte), (comma, comma + 1))
@@ -326,6 +354,24 @@ class _Document:
             parts.append(self.raw[last:start])
             last = end
         return b"".join([*parts, self.raw[last:]]).decode()
+
+
+def _comments(node: "Node") -> "list[Node]":
+    found, waiting = [], [node]
+    while waiting:
+        each = waiting.pop()
+        waiting += each.named_children
+        found += [each] if each.type == "comment" else []
+    return found
+
+
+def _comma_after(node: "Node") -> "Node":
+    """The comma that follows a member or an element, past comments."""
+    following = node.next_sibling
+    while following is not None and following.type != ",":
+        following = following.next_sibling
+    assert following is not None
+    return following
 
 
 def _first_error(node: "Node") -> "Node":

@@ -149,7 +149,12 @@ class Look:
         return self._open_root(root)
 
     def _open(self, path: str) -> Opened:
-        return self._held.enter_context(glance(path, cached=self._cached))
+        standing = self._volumes.standing
+        opened = standing.again(path, cached=self._cached)
+        if opened is None:
+            opened = glance(path, cached=self._cached)
+            standing.keep(path, opened)
+        return self._held.enter_context(opened)
 
     def _walk(self, path: str) -> Opened:
         if self._cached:

@@ -5,16 +5,17 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 
+import attrs
+
 from pinfold.language.facts import Linked, Where
 from pinfold.memory.documents import topic_of
 from pinfold.memory.roots import Look
-from pinfold.paths.errors import WouldBlock
 from pinfold.paths.kernel import platform
 from pinfold.paths.opened import Opened
 from pinfold.paths.walk import walk
 from pinfold.policy.confinement import managed
-from pinfold.policy.facts import Facts, RootFacts, Target
-from pinfold.policy.names import below, collapse
+from pinfold.policy.facts import Facts, Reserved, RootFacts, Target
+from pinfold.policy.names import RESERVED, below, collapse
 from pinfold.policy.pinned import find_pinned
 from pinfold.text.frontmatter import Topic
 from pinfold_protocol.decision import Match
@@ -36,8 +37,8 @@ class Survey:
         self._readable = readable
         try:
             self._roots = look.whole()
-        except OSError:  # what cannot be seen is not told
-            self._roots = look.names_only()
+        except OSError:  # what cannot be looked at is reserved by its name all the same
+            self._roots = tuple(map(_by_its_name, look.names_only()))
 
     def where(self, path: str) -> Where | None:
         """Where a document is; None where no root has it. `path` is absolute, as text."""
@@ -64,9 +65,9 @@ class Survey:
     def _linked(self, where: Where, path: str) -> Linked:
         with walk(path) as opened:
             by_name = _by_name(path, self._roots)
-            kind = None if opened.real is None else managed(opened.real, self._roots)
             inside = by_name is not None and by_name[0].kind == where.kind
-            inside = inside and kind in (None, where.kind)
+            if opened.real is not None and managed(opened.real, self._roots) != where.kind:
+                inside = False
             status = opened.status
             if not inside or status is None:
                 return Linked(path, status is not None, inside)
@@ -80,13 +81,12 @@ class Survey:
             )
 
     def _pinned(self, opened: Opened) -> Match | None:
+        facts = Facts(opened.as_target(), self._roots)
         try:
-            facts = Facts(opened.as_target(), self._roots)
-            if all(root.reserved is None for root in self._roots):
-                return None
-            found = find_pinned(self._look.add_links_and_aliases(facts, opened))
-        except (OSError, WouldBlock):
-            return None
+            facts = self._look.add_links_and_aliases(facts, opened)
+        except OSError:
+            pass
+        found = find_pinned(facts)
         return None if found is None else found[1]
 
     def _topic(self, opened: Opened) -> Topic | None:
@@ -100,6 +100,12 @@ class Survey:
         except OSError:
             return None
         return found if isinstance(found, Topic) else None
+
+
+def _by_its_name(root: RootFacts) -> RootFacts:
+    if root.kind == "team":
+        return root
+    return attrs.evolve(root, reserved=Reserved(f"{root.path.rstrip('/')}/{RESERVED}"))
 
 
 def _by_name(path: str | None, roots: tuple[RootFacts, ...]) -> tuple[RootFacts, str, str] | None:

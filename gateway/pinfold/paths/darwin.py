@@ -79,6 +79,11 @@ def require_local(descriptor: int) -> None:
     raise WouldBlock
 
 
+def seat_of(descriptor: int, cached: bool) -> tuple[int, ...] | None:
+    """Not to be had: every look finds out anew."""
+    return None
+
+
 def read_cached(descriptor: int, size: int) -> bytes:
     """Never in place."""
     raise WouldBlock

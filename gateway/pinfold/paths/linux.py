@@ -7,6 +7,7 @@ import ctypes
 import errno
 import os
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 
 from pinfold.paths.errors import WouldBlock
@@ -20,7 +21,13 @@ _RESOLVE_CACHED = 0x20
 _AT_FDCWD = -100
 _AT_EMPTY_PATH = 0x1000
 _AT_STATX_DONT_SYNC = 0x4000
+_UNSYNCED = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
 _STATX_BASIC = 0x7FF
+_STATX_MNT_ID = 0x1000
+_DEVICE = struct.Struct("=II")
+_MOUNT = struct.Struct("=IIQ")
+_INODE = struct.Struct("=Q")
+_MASK = struct.Struct("=I")
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
 # File systems that answer from this machine. Anything else may wait for someone.
@@ -30,6 +37,19 @@ _LOCAL = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "ra
 @lru_cache(maxsize=1)
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
+
+
+@lru_cache(maxsize=1)
+def _openat2() -> Callable[[int, int, bytes, bytes, int], int]:
+    """Prepared once: what a call costs is mostly what it converts."""
+    kinds = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
+    return ctypes.CFUNCTYPE(ctypes.c_long, *kinds, use_errno=True)(("syscall", _libc()))
+
+
+@lru_cache(maxsize=1)
+def _statx() -> Callable[[int, bytes, int, int, ctypes.Array[ctypes.c_char]], int]:
+    kinds = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
+    return ctypes.CFUNCTYPE(ctypes.c_int, *kinds, use_errno=True)(("statx", _libc()))
 
 
 def _checked(result: int) -> int:
@@ -86,8 +106,15 @@ def open_resolved(path: bytes, cached: bool) -> int:
 
 
 def _open_at(directory: int, path: bytes, flags: int, resolve: int) -> int:
-    how = struct.pack("=QQQ", flags, 0, resolve)
-    return _checked(_libc().syscall(_OPENAT2, directory, ctypes.c_char_p(path), how, len(how)))
+    if b"\0" in path:
+        raise ValueError("embedded null byte")
+    how = _how(flags, resolve)
+    return _checked(_openat2()(_OPENAT2, directory, path, how, len(how)))
+
+
+@lru_cache(maxsize=16)
+def _how(flags: int, resolve: int) -> bytes:
+    return struct.pack("=QQQ", flags, 0, resolve)
 
 
 def open_made(directory: int, name: bytes) -> int:
@@ -99,13 +126,28 @@ def open_made(directory: int, name: bytes) -> int:
 def require_local(descriptor: int) -> None:
     """Raise WouldBlock unless a handle's file system is one that answers from this machine."""
     buffer = ctypes.create_string_buffer(256)
-    statx = _libc().statx
-    flags = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
-    if statx(descriptor, b"", flags, _STATX_BASIC, buffer) < 0:
+    if _statx()(descriptor, b"", _UNSYNCED, _STATX_BASIC, buffer) < 0:
         raise WouldBlock
-    device: tuple[int, int] = struct.unpack_from("=II", buffer, 136)
+    _require_local(_DEVICE.unpack_from(buffer, 136))
+
+
+def _require_local(device: tuple[int, int]) -> None:
     if device not in _local_devices() and device not in _local_devices(refresh=True):
         raise WouldBlock
+
+
+def seat_of(descriptor: int, cached: bool) -> tuple[int, ...] | None:
+    """What a handle stands for and where it is mounted: device (two numbers), mount, inode. None
+    where the kernel does not tell. With `cached`, as `require_local`."""
+    buffer = ctypes.create_string_buffer(256)
+    if _statx()(descriptor, b"", _UNSYNCED, _STATX_BASIC | _STATX_MNT_ID, buffer) < 0:
+        raise WouldBlock
+    if not _MASK.unpack_from(buffer, 0)[0] & _STATX_MNT_ID:
+        return None
+    seat: tuple[int, ...] = _MOUNT.unpack_from(buffer, 136) + _INODE.unpack_from(buffer, 32)
+    if cached:
+        _require_local(seat[:2])  # type: ignore[arg-type]
+    return seat if seat[-1] else None
 
 
 _devices: dict[str, frozenset[tuple[int, int]]] = {}

@@ -30,7 +30,8 @@ class Opened:
 
     `target` and `status` are None where nothing is there; `missing` are then the names that are
     not, the first of them in the directory `parent`. `parent` is None where only the target was
-    opened. `problem` is the errno that stopped the resolution, and `real` is then None.
+    opened. `problem` is the errno that stopped the resolution, and `real` is then None. `held` is
+    whatever must stay as long as this: descriptors that are not its own.
     """
 
     literal: str
@@ -45,6 +46,7 @@ class Opened:
     directory_wanted: bool = False
     problem: int | None = None
     descriptors: list[int] = attrs.Factory(list)
+    held: object = None
 
     def close(self) -> None:
         """Give the descriptors back."""

@@ -6,14 +6,17 @@ import stat
 from pinfold.paths.kernel import platform
 from pinfold.paths.literal import decode, encode
 from pinfold.paths.opened import identity
+from pinfold.paths.standing import Standing
 from pinfold.policy.facts import Identity
 
 
 class Volumes:
-    """Remembers what was found out. Only a conclusive probe is remembered."""
+    """Remembers what was found out. Only a conclusive probe is remembered. `standing`: what the
+    paths of roots led to."""
 
     def __init__(self) -> None:
         self._folding: dict[Identity, bool] = {}
+        self.standing = Standing()
 
     def folds_names(self, directory: int, directory_identity: Identity | None) -> bool:
         """Whether a name in another case answers in this directory, as far as can be told."""

@@ -68,6 +68,8 @@ def join(parts: Iterable[str]) -> str:
 
 def collapse(path: str) -> str:
     """An absolute path with `.`, `..` and repeated slashes folded as text."""
+    if "/." not in path and "//" not in path and path[-1:] != "/" and path[:1] == "/":
+        return path  # as nearly all are
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":

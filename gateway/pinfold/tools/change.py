@@ -50,6 +50,8 @@ def read_old(
         if expected_sha256 is not None:
             raise ToolError("stale", f"{opened.literal}: there is no such file any more.")
         return Old(None, encoding)
+    if content.refusal is not None:
+        raise content.refusal
     data = content.data
     if image_type(data[:16]):
         raise ToolError("binary", f"{opened.literal}: it is an image, which cannot be edited.")

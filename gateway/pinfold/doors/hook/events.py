@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 BEFORE, AFTER, STARTED = "PreToolUse", "PostToolUse", "SessionStart"
-LONGEST = 256 << 20
-"""Bytes of an event."""
+LONGEST = 16 << 20
+"""Bytes of an event: more might take longer to read than a host waits."""
 
 
 class NotUnderstood(Exception):
@@ -19,7 +19,8 @@ class NotUnderstood(Exception):
 
 class Event:
     """One event. `name`: its kind. `tool`, `arguments`, `response`: of a call of a tool.
-    `source`: why a session starts. `cwd`: where the host's tools run; "" where it does not say."""
+    `source`: why a session starts. `agent`: the sub-agent that it is about, "" for the main one.
+    `cwd`: where the host's tools run; "" where it does not say."""
 
     def __init__(self, members: "dict[str, Any]") -> None:
         self._members = members
@@ -28,6 +29,7 @@ class Event:
         self.session = self._text("session_id", "")
         self.cwd = self._text("cwd", "")
         self.source = self._text("source", "")
+        self.agent = self._text("agent_id", "")
         self.tool = self._text("tool_name", None if self.name in (BEFORE, AFTER) else "")
         self.response = members.get("tool_response")
 

@@ -114,4 +114,3 @@ _TAKEN = {
     "--memory": _memory,
     "--deadline": _deadline,
 }
-NAMES = tuple(_TAKEN)

@@ -7,13 +7,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    Kind = Literal["read", "list", "change", "shell", "call", "none"]
+    Kind = Literal["read", "list", "change", "shell", "foreign", "call", "none"]
 
 
 class HostTool:
-    """A tool of a host. `kind`: what it does to files (`call`: it calls another tool; `none`:
-    nothing). `name`: what the policy and its rules call it. `paths`: the arguments that say where;
-    of a shell, the one with the command. `patterns`: those with a pattern of paths."""
+    """A tool of a host.
+
+    `kind`: what it does to files (`foreign`: runs what is in another language than that of the
+    shell gate; `call`: calls another tool; `none`: nothing). `name`: what the policy and its rules
+    call it. `paths`: the arguments that say where; of a shell, the one with the command.
+    `patterns`: those with a pattern of paths.
+    """
 
     def __init__(
         self,
@@ -29,29 +33,31 @@ class HostTool:
 
 
 class Host:
-    """One host. `own`: the variable that names the project; `directory`: of its settings, below
-    home or the project; `home`: the variable that names that directory instead."""
+    """One host. `reader`: what its tool for reading is called; `own`: the variables that name the
+    project; `directory`: of its settings, below home or the project; `home`: the variable that
+    names that directory instead. How it reads a path: `escapes`, it takes backslashes away;
+    `composes`, it makes NFC of it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a row of a table
         self,
         tools: "dict[str, HostTool]",
         *,
         layout: str,
+        reader: str,
         own: "tuple[str, ...]",
         directory: str,
         home: str,
-        escapes: bool,
+        escapes: bool = False,
+        composes: bool = False,
     ) -> None:
         self.tools = tools
         self.layout = layout
+        self.reader = reader
         self.own = own
         self.directory = directory
         self.home = home
         self.escapes = escapes
-
-    def tool(self, name: str) -> "HostTool | None":
-        """A tool by name; None for one that is not known."""
-        return self.tools.get(name)
+        self.composes = composes
 
     def readings(self, raw: str) -> "list[str]":
         """What a path may mean to the host, as it came first, as the host reads it last."""
@@ -101,15 +107,20 @@ _CLAUDE_CODE = {
     **_all("list", "grep_search", ("path",), "Grep"),
     **_all("list", "list_directory", ("path",), "LS"),
     "Glob": HostTool("list", "list_directory", ("path",), ("pattern",)),
-    **_all("shell", "run_shell_command", ("command",), "Bash PowerShell Monitor"),
+    **_all("shell", "run_shell_command", ("command",), "Bash Monitor"),
+    **_all("foreign", "run_shell_command", ("command",), "PowerShell"),
+    **_all("read", "read_file", ("filePath",), "LSP"),
+    **_all("read", "read_file", ("file_path",), "Artifact SendUserFile"),
     **_all(
         "none",
         "",
         (),
-        "Agent AskUserQuestion BashOutput EnterPlanMode ExitPlanMode KillBash KillShell "
-        "ListMcpResourcesTool ReadMcpResourceTool SendMessage Skill SlashCommand StructuredOutput "
-        "Task TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TodoRead TodoWrite "
-        "ToolSearch WebFetch WebSearch",
+        "Agent AskUserQuestion BashOutput CronCreate CronDelete CronList EnterPlanMode "
+        "EnterWorktree ExitPlanMode ExitWorktree KillBash KillShell ListMcpResourcesTool "
+        "PushNotification ReadMcpResourceTool RemoteTrigger ScheduleWakeup SendMessage Skill "
+        "SlashCommand StructuredOutput Task TaskCreate TaskGet TaskList TaskOutput TaskStop "
+        "TaskUpdate TeamCreate TeamDelete TodoRead TodoWrite ToolSearch WebFetch WebSearch "
+        "Workflow",
     ),
     **_OURS,
 }
@@ -119,6 +130,7 @@ _QWEN_CODE = {
     **_all("change", "edit", ("file_path",), "edit replace"),
     **_all("change", "edit", ("notebook_path",), "notebook_edit"),
     **_all("read", "read_file", ("file_path",), "read_file zoom_image"),
+    **_all("read", "read_file", ("filePath",), "lsp"),
     **_all("list", "grep_search", ("path",), "grep_search search_file_content"),
     **_all("list", "list_directory", ("path",), "list_directory"),
     "glob": HostTool("list", "list_directory", ("path",), ("pattern",)),
@@ -128,9 +140,12 @@ _QWEN_CODE = {
         "none",
         "",
         (),
-        "agent ask_user_question enter_plan_mode exit_plan_mode get_goal list_agents "
-        "read_mcp_resource report_findings send_message skill structured_output task task_create "
-        "task_list task_stop task_update todo_write tool_search update_goal web_fetch web_search",
+        "agent artifact ask_user_question create_sub_session cron_create cron_delete cron_list "
+        "enter_plan_mode enter_worktree exit_plan_mode exit_worktree get_goal list_agents "
+        "loop_wakeup propose_goal read_mcp_resource record_artifact record_source report_findings "
+        "request_shutdown send_message skill structured_output task task_create task_list "
+        "task_stop task_update team_create team_delete team_plan_approval todo_write tool_search "
+        "update_goal web_fetch web_search workflow",
     ),
     **_OURS,
 }
@@ -139,14 +154,16 @@ HOSTS = {
     "claude-code": Host(
         _CLAUDE_CODE,
         layout="claude",
+        reader="Read",
         own=("CLAUDE_PROJECT_DIR",),
         directory=".claude",
         home="CLAUDE_CONFIG_DIR",
-        escapes=False,
+        composes=True,
     ),
     "qwen-code": Host(
         _QWEN_CODE,
         layout="qwen",
+        reader="read_file",
         own=("QWEN_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
         directory=".qwen",
         home="QWEN_HOME",

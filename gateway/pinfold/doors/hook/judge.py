@@ -5,6 +5,7 @@ from; any denial wins.
 """
 
 import os
+import unicodedata
 
 import attrs
 
@@ -14,15 +15,15 @@ from pinfold.doors.hook.flags import BadFlags, Flags
 from pinfold.doors.hook.hosts import HOSTS, Host, HostTool
 from pinfold.doors.hook.lightly import load
 from pinfold.memory.layouts import Surroundings
-from pinfold.memory.roots import configured_roots, find_git_root
+from pinfold.memory.roots import RootPath, configured_roots, find_git_root
 from pinfold.paths.literal import expand, home_directory
 from pinfold.paths.volume import Volumes
 from pinfold.policy.decide import decide
-from pinfold.policy.facts import Call
-from pinfold.policy.names import collapse
+from pinfold.policy.facts import Call, Facts, ShellVerdict
+from pinfold.policy.names import below, collapse
 from pinfold.policy.rules import Rule
 from pinfold.policy.scopes import effective, values_of
-from pinfold_protocol.decision import Decision
+from pinfold_protocol.decision import Decision, RootKind
 from pinfold_protocol.errors import RpcError, ToolError
 from pinfold_protocol.session import PROFILES, MemoryOptions, Scope
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 MOST_STRINGS = 2000
 """Of the arguments of a tool that is not known; more are too many to look at."""
 
+_PINNED_ONLY = effective("main", {"protect_pinned": True})
 _STRENGTH = {"deny": 0, "ask": 1, "allow": 2}
 _NESTED = 8
 """How often a tool may call a tool."""
@@ -81,19 +83,25 @@ class Bench:
         """The scope in force."""
         return self.ground.effective.scope
 
-    def judge(self, tool: str, arguments: "dict[str, Any]", depth: int = 0) -> Decision | None:
+    def judge(self, event: Event) -> Decision | None:
         """The decision that counts; None where there is no opinion.
 
         Raises NotUnderstood, and ToolError where something cannot be looked at.
         """
-        known = self.host.tool(tool)
+        known = self.host.tools.get(event.tool)
+        if known is not None and known.kind == "none":
+            return self._harmless(event.tool)
+        return self._judge(event.tool, event.arguments, 0)
+
+    def _judge(self, tool: str, arguments: "dict[str, Any]", depth: int) -> Decision | None:
+        known = self.host.tools.get(tool)
         if known is None:
             return self._unknown(tool, arguments)
         if known.kind == "none":
-            return None
+            return self._harmless(tool)
         if known.kind == "call":
             return self._called(known, arguments, depth)
-        if known.kind == "shell":
+        if known.kind in ("shell", "foreign"):
             return self._shell(known, arguments)
         return self._file(known, arguments)
 
@@ -101,7 +109,12 @@ class Bench:
         name, inner = (arguments.get(member) for member in tool.paths)
         if not isinstance(name, str) or not isinstance(inner, dict) or depth == _NESTED:
             raise Unnamed(f"its {' or '.join(tool.paths)} cannot be understood")
-        return self.judge(name, inner, depth + 1)
+        return self._judge(name, inner, depth + 1)
+
+    def _harmless(self, tool: str) -> Decision | None:
+        """Only a base rule has something to say of a tool that touches no files."""
+        in_force = self.ground.effective
+        return decide(Call(tool, "read"), None, in_force) if in_force.rules else None
 
     # Tools that are known
 
@@ -117,24 +130,24 @@ class Bench:
         return _strongest(self._decide(call, path) for each in raw for path in self._paths(each))
 
     def _shell(self, tool: HostTool, arguments: "dict[str, Any]") -> Decision:
+        in_force = self.ground.effective
+        if self.scope.shell != "read-only":
+            return decide(Call(tool.name, "shell"), None, in_force)
         command = arguments.get(tool.paths[0])
         if not isinstance(command, str):
             raise Unnamed(f"it has no {tool.paths[0]}")
-        if self.scope.shell != "read-only":
-            return decide(Call(tool.name, "shell"), None, self.ground.effective)
+        if tool.kind == "foreign":
+            verdict = ShellVerdict(False, "only commands for bash can be read")
+            return decide(Call(tool.name, "shell", command=verdict), None, in_force)
         load("pinfold.memory.repositories", "pinfold.policy.shell.gate")
         given = arguments.get("directory")
         places = self._paths(given) if isinstance(given, str) and given else self.bases[:1]
         return _strongest(
-            decide(
-                Call(tool.name, "shell", command=self._gate(command, place)),
-                None,
-                self.ground.effective,
-            )
+            decide(Call(tool.name, "shell", command=self._gate(command, place)), None, in_force)
             for place in places
         )
 
-    def _gate(self, command: str, place: str) -> "Any":
+    def _gate(self, command: str, place: str) -> ShellVerdict:
         return judged_command(self.ground, command, place, home=self.home, env=self.env)
 
     # Tools that are not
@@ -153,40 +166,98 @@ class Bench:
             if index == MOST_STRINGS:
                 raise Unnamed(f"it has over {MOST_STRINGS} strings, too many to look at")
             for path in self._plausible(raw):
-                decision = self._decide(call, path)
+                decision = self._decide(call, path, whole=True)
                 if decision.decision == "deny":
                     return decision
                 if decision.decision == "ask":
                     found = decision
         return found
 
-    def _plausible(self, raw: str) -> "Iterable[str]":
-        """The paths that a string may be; none for what no path can be."""
-        try:
-            return self._paths(_from_uri(raw))
-        except ToolError:
-            return ()
+    def _plausible(self, raw: str) -> "Iterator[str]":
+        """The paths that a string may be to a server that nobody here knows: it may fold what is
+        too long for us, and put a sign in the place of half a character."""
+        for text in _as_uri(raw):
+            for path in self._spelt(_repaired(text)):
+                try:
+                    yield expand(path, "/", self.home)
+                except ToolError:
+                    continue
 
     # Paths
 
     def _paths(self, raw: str) -> "list[str]":
         """Every absolute path that it may mean. Raises ToolError for what no path can be."""
-        written = [
-            expand(reading, base, self.home)
-            for reading in self.host.readings(raw)
-            for base in self.bases
-        ]
-        # Hosts fold `..` as text, and the kernel does not.
-        return list(dict.fromkeys((*written, *map(collapse, written))))
+        for reading in self.host.readings(raw):
+            expand(reading, self.bases[0], self.home)
+        return [expand(path, "/", self.home) for path in self._spelt(raw)]
 
-    def _decide(self, call: Call, path: str) -> Decision:
+    def _spelt(self, raw: str) -> "list[str]":
+        """As it came and as the host reads it, from each directory; hosts fold `..` as text, and
+        the kernel does not."""
+        spelt = []
+        for reading in self.host.readings(raw):
+            if reading.startswith(("/", "~/")) or reading == "~":
+                spelt.append(self.home + reading[1:] if reading[0] == "~" else reading)
+            elif reading:
+                spelt += [f"{base}/{reading}" for base in self.bases]
+        spelt += map(collapse, list(spelt))
+        if self.host.composes:
+            spelt += [unicodedata.normalize("NFC", path) for path in spelt if not path.isascii()]
+        return list(dict.fromkeys(spelt))
+
+    def _decide(self, call: Call, path: str, *, whole: bool = False) -> Decision:
+        """What the session says; and what is pinned for any other project is so here. `whole`: the
+        tool may do something to all that is in a directory."""
         with decided(self.ground, call, path) as found:
-            return found.decision
+            decision, facts = found.decision, found.facts
+        if call.action != "change" or decision.decision == "deny":
+            return decision
+        if not self.scope.protect_pinned:
+            return decision
+        target = (facts.target.literal, facts.target.real or facts.target.literal)
+        for root in self._other_roots(target):
+            ground = attrs.evolve(self.ground, roots=(root,), effective=_PINNED_ONLY)
+            with decided(ground, call, path) as other:
+                if other.decision.decision == "deny":
+                    return other.decision
+        if whole and (kind := self._takes_away(target, facts)):
+            reason = f"Pinned {kind} memory is read-only in this session: it is in this directory."
+            return attrs.evolve(decision, decision="deny", rule="pinned", reason=reason)
+        return decision
+
+    def _other_roots(self, target: "tuple[str, str]") -> "Iterator[RootPath]":
+        """The memory of other projects that a path is in: which project this is can be moved by a
+        `.git` that an agent has made, or by a worktree."""
+        own = {root.path for root in self.ground.roots}
+        anchor = next((root.anchor for root in self.ground.roots if root.anchor), None)
+        if anchor is None:
+            return
+        for base in dict.fromkeys((anchor, _real(anchor))):
+            for path in target:
+                inside = below(path, f"{base}/projects")
+                if inside and (place := f"{base}/projects/{inside[0]}/memory") not in own:
+                    own.add(place)
+                    yield RootPath("project", place, base)
+
+    def _takes_away(self, target: "tuple[str, str]", facts: Facts) -> RootKind | None:
+        """The root that a directory is, or that is in it; not where it is the project, home or
+        something above: every tool is told of those."""
+        spared = {self.home, _real(self.home), self.project, _real(self.project)}
+        for root in facts.roots:
+            for path in target:
+                held = below(root.path, path) is not None or (
+                    root.real is not None and below(root.real, path) is not None
+                )
+                above = any(below(each, path) is not None for each in spared)
+                if root.reserved is not None and held and not above:
+                    return root.kind
+        return None
 
     def read_path(self, tool: HostTool, arguments: "dict[str, Any]") -> str:
         """The path that the host has read. Raises NotUnderstood, ToolError."""
         for raw in _named(tool, arguments):
-            return expand(self.host.readings(raw)[-1], self.bases[0], self.home)
+            path = expand(self.host.readings(raw)[-1], self.bases[0], self.home)
+            return unicodedata.normalize("NFC", path) if self.host.composes else path
         raise Unnamed(f"it has no {tool.paths[0]}")
 
 
@@ -223,7 +294,7 @@ def _on_wire(name: str) -> str:
 
 
 def _first(env: "dict[str, str]", host: Host) -> str | None:
-    """The project that the host names in the environment, where an agent cannot change it."""
+    """The project that the host names in the environment of its hooks."""
     named = (env.get(name, "") for name in host.own)
     return next((path for path in named if path.startswith("/")), None)
 
@@ -257,8 +328,14 @@ def _starts(tool: HostTool, arguments: "dict[str, Any]", named: "list[str]") -> 
         fixed = pattern
         for wild in "*?[{(!":
             fixed = fixed.partition(wild)[0]
+        rest = pattern[len(fixed) :]
         start = fixed[: fixed.rfind("/") + 1]
-        starts += [start] if start.startswith(("/", "~/")) else [f"{at}/{start}" for at in named]
+        if ".." in rest or ("{" in rest and "/" in rest):  # it may lead anywhere
+            starts.append("/")
+        else:
+            starts += (
+                [start] if start.startswith(("/", "~/")) else [f"{at}/{start}" for at in named]
+            )
     return starts
 
 
@@ -283,15 +360,27 @@ def _strings(arguments: "Any") -> "Iterator[str]":
             waiting.extend(value)
 
 
-def _from_uri(raw: str) -> str:
-    if raw.lstrip()[:5].lower() != "file:":
-        return raw
-    from pinfold.paths.uri import from_uri
+def _as_uri(raw: str) -> "Iterator[str]":
+    """A string, and what it is as a `file:` URI to those who are lenient."""
+    yield raw
+    uri = "".join(char for char in raw if char > " ").replace("\\", "/")
+    if uri[:5].lower() == "file:":
+        from urllib.parse import unquote
 
-    try:
-        return from_uri(raw.strip(), "uri")
-    except RpcError:
-        return raw
+        path = uri[5:].split("#")[0].split("?")[0]
+        path = "/" + path[2:].partition("/")[2] if path.startswith("//") else path
+        yield unquote(path, errors="replace")
+
+
+def _repaired(text: str) -> str:
+    """With U+FFFD for what is half a character, as some write it."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)
 
 
 def _strongest(decisions: "Iterable[Decision]") -> Decision:

@@ -2,7 +2,7 @@
 
 Exit status: 0 with an answer on stdout, or with none where the gateway has no opinion; 2 with a
 message on stderr, by which hosts block a tool. Whatever goes wrong blocks a tool that may change
-something, and lets one pass that only reads.
+something, and lets one pass that is known to read only; what cannot be parsed may change something.
 """
 
 import os
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 PASSED, BLOCKED = 0, 2
+_GRACE = 1.0
 _READING = ("read", "list", "none")
 
 
@@ -56,7 +57,7 @@ class _Hook:
         if self.event.name != events.BEFORE:
             return False
         host = HOSTS.get(self.host)
-        tool = None if host is None else host.tool(self.event.tool)
+        tool = None if host is None else host.tools.get(self.event.tool)
         return tool is None or tool.kind not in _READING
 
     def watch(self, seconds: float) -> None:
@@ -68,6 +69,9 @@ class _Hook:
 
         def wait() -> None:
             never.acquire(timeout=seconds)
+            if self._answered.locked():  # an answer is on its way: unless nobody takes it
+                never.acquire(timeout=_GRACE)
+                os._exit(BLOCKED)
             self.give_up(f"no decision within {seconds:g} seconds")
 
         start_new_thread(wait, ())
@@ -85,7 +89,7 @@ class _Hook:
             self.give_up(str(error))
         except NotUnderstood as error:
             self.give_up(f"the event cannot be understood: {error}")
-        except Exception as error:  # noqa: BLE001 - the guard at the door: a bug is answered too
+        except BaseException as error:  # noqa: BLE001 - the guard at the door: a bug is answered too
             self.give_up(f"a fault of ours ({type(error).__name__}); `pinfold doctor` may say more")
 
     def _dispatch(self, flags: Flags, event: Event) -> "NoReturn":
@@ -104,7 +108,7 @@ class _Hook:
 
         bench = Bench(flags, event)
         try:
-            decision = bench.judge(event.tool, event.arguments)
+            decision = bench.judge(event)
         except NotUnderstood as error:
             raise NotUnderstood(f"{event.tool}: {error}") from None
         except ToolError as error:

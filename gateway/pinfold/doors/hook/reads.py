@@ -7,6 +7,8 @@ contents.
 """
 
 import os
+import stat
+from contextlib import suppress
 
 from pinfold.doors.hook import events
 from pinfold.doors.hook.events import Event, quoted
@@ -28,13 +30,12 @@ _MOST_BYTES = 256 * 1024
 _MOST_CHARS = 9000
 """Claude Code takes 10,000 characters of context."""
 _LARGEST = 64 << 20
-_KEPT_READING = {"claude-code": "Read", "qwen-code": "read_file"}
 
 
 class Document:
     """A document that was read. `sha256` (hex) is None where it was too large; `at` in seconds."""
 
-    def __init__(self, path: str, scope: str, pinned: bool, sha256: str | None, at: float) -> None:
+    def __init__(self, path: str, scope: str, pinned: bool, sha256: str | None, at: int) -> None:
         self.path = path
         self.scope = scope
         self.pinned = pinned
@@ -67,7 +68,7 @@ class Reads:
             f'{{"path": {quoted(document.path)}, "scope": {quoted(document.scope)}, '
             f'"pinned": {str(document.pinned).lower()}, '
             f'"sha256": {quoted(document.sha256) if document.sha256 else "null"}, '
-            f'"at": {document.at:.0f}}}'
+            f'"at": {document.at}}}'
         )
 
     def since_compaction(self) -> "list[Document]":
@@ -128,15 +129,25 @@ def _make_room(where: str) -> None:
     with os.scandir(where) as entries:
         files = [entry.path for entry in entries if entry.name.endswith(".jsonl")]
     if len(files) >= MOST_SESSIONS:
-        files.sort(key=lambda path: os.lstat(path).st_mtime)
-        for path in files[: len(files) - MOST_SESSIONS + 1]:
-            os.unlink(path)
+        for path in sorted(files, key=_modified)[: len(files) - MOST_SESSIONS + 1]:
+            with suppress(OSError):  # another hook was faster
+                os.unlink(path)
+
+
+def _modified(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0
 
 
 def _lines(path: str) -> "Iterator[dict[str, Any]]":
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
+        return
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
         return
     with open(handle, "rb") as file:
         for line in file.read(2 * _MOST_BYTES).splitlines():
@@ -164,7 +175,9 @@ def _groups(lines: "Iterator[dict[str, Any]]") -> "list[dict[str, Document]]":
 
 def _document(line: "dict[str, Any]") -> Document | None:
     path, scope, sha256, at = (line.get(name) for name in ("path", "scope", "sha256", "at"))
-    if not (isinstance(path, str) and isinstance(scope, str) and isinstance(at, (int, float))):
+    if scope not in ("project", "user", "team") or not isinstance(at, int) or not 0 <= at < 1 << 40:
+        return None
+    if not isinstance(path, str) or not path.startswith("/"):
         return None
     digest = sha256 if isinstance(sha256, str) else None
     return Document(path, scope, line.get("pinned") is True, digest, at)
@@ -180,7 +193,7 @@ def sessions(at: str | None = None) -> "list[tuple[str, str, list[Document]]]":
     except FileNotFoundError:
         return []
     found = []
-    for path in sorted(files, key=lambda path: os.lstat(path).st_mtime):
+    for path in sorted(files, key=_modified):
         lines = list(_lines(path))
         head = lines[0] if lines else {}
         documents: dict[str, Document] = {}
@@ -214,8 +227,10 @@ def _bench(flags: Flags, event: Event) -> "Bench":
 
 
 def _after(flags: Flags, event: Event) -> None:
-    tool = HOSTS[flags.host].tool(event.tool)
-    if tool is None or tool.kind != "read" or not event.session or _failed(event.response):
+    tool = HOSTS[flags.host].tools.get(event.tool)
+    if tool is None or tool.kind != "read" or _failed(event.response):
+        return
+    if not event.session or event.agent:  # what a sub-agent reads is not in this conversation
         return
     bench = _bench(flags, event)
     from pinfold_protocol.errors import ToolError
@@ -227,7 +242,7 @@ def _after(flags: Flags, event: Event) -> None:
     if tag is not None:
         import time
 
-        document = Document(tag.path, tag.scope, tag.pinned, tag.sha256, time.time())
+        document = Document(tag.path, tag.scope, tag.pinned, tag.sha256, int(time.time()))
         Reads(flags.host, event.session).add(document)
 
 
@@ -255,7 +270,6 @@ def _look(bench: "Bench", path: str) -> "RetentionTag | None":
 
 def _digest(target: int, status: "os.stat_result | None") -> str | None:
     import hashlib
-    import stat
 
     from pinfold.paths.kernel import platform
 
@@ -282,7 +296,7 @@ def _compacted(flags: Flags, event: Event) -> str:
         f"- {_shown(document.path)} ({', '.join(_about(bench, document))})"
         for document in sorted(documents, key=lambda document: not document.pinned)
     ]
-    reading = _KEPT_READING[flags.host]
+    reading = HOSTS[flags.host].reader
     head = (
         "The conversation was compacted, and what you had read of managed memory is no longer in "
         f"it. Before you rely on one of these documents, read it again with {reading}:"
@@ -311,7 +325,7 @@ def _fitting(lines: "list[str]") -> "list[str]":
     kept: list[str] = []
     room = _MOST_CHARS
     for index, line in enumerate(lines):
-        room -= len(line) + 1
+        room -= len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1
         if room < 0:
             return [*kept, f"- and {len(lines) - index} more"]
         kept.append(line)

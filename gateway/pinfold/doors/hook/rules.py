@@ -35,7 +35,8 @@ def read_file(path: str, host: Host, project: str, home: str) -> tuple[Rule, ...
     if len(data) > _LARGEST or not isinstance(raw, list):
         raise BadFlags(f"--rules {path}: must be a list of rules of at most {_LARGEST} bytes")
     specs = [_spec(each, host, f"--rules {path}: rules[{i}]") for i, each in enumerate(raw)]
-    known = {*_OURS, *(name for spec in specs for name in spec.tools if name.startswith("mcp__"))}
+    mcp = (name for spec in specs for name in spec.tools if name.startswith("mcp__"))
+    known = {*_OURS, *host.tools, *mcp}
     try:
         return read_rules(specs, "session", Anchors(project, home, _real), known)
     except RpcError as error:
@@ -71,5 +72,5 @@ def _are_texts(value: "Any") -> bool:
 
 
 def _ours(name: str, host: Host) -> str:
-    known = host.tool(name)
+    known = host.tools.get(name)
     return known.name if known is not None and known.name else name

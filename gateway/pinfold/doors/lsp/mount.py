@@ -5,7 +5,7 @@ method is known.
 """
 
 from collections.abc import Awaitable, Generator
-from inspect import isgenerator
+from inspect import isgenerator, isgeneratorfunction
 from typing import TYPE_CHECKING, Any
 
 from pinfold.doors.lsp.buffers import EditorBuffers
@@ -77,8 +77,8 @@ class Mount:
 
     def notification(self, method: str, params: Any) -> None:
         """A notification takes effect at once. One that is wrong is told in the log."""
-        handler = None if method in _LIFECYCLE else self._handler(method)
-        if handler is None:
+        handlers = [] if method in _LIFECYCLE else self._listeners(method)
+        if not handlers:
             return
         try:
             typed = self._structured(method, params)
@@ -87,7 +87,8 @@ class Mount:
             self._not_understood(method, params)
             return
         try:
-            _run(handler, typed)
+            for handler in handlers:
+                _run(handler, typed)
         except Exception as error:  # noqa: BLE001 - the guard at the door: nobody waits for it
             log_exception(error, method)
             self._not_understood(method, params)
@@ -112,6 +113,15 @@ class Mount:
     def _handler(self, method: str) -> Any:
         registry = self.server.protocol.fm
         return registry.builtin_features.get(method) or registry.features.get(method)
+
+    def _listeners(self, method: str) -> list[Any]:
+        """Who hears a notification: what keeps the documents, then the feature that wants to know
+        of it too. pygls's own, which are generators, call that themselves."""
+        registry = self.server.protocol.fm
+        kept, wanted = registry.builtin_features.get(method), registry.features.get(method)
+        if kept is not None and isgeneratorfunction(kept):
+            return [kept]
+        return [each for each in (kept, wanted) if each is not None]
 
     def _structured(self, method: str, params: Any) -> Any:
         """The params in their own type. Raises RpcError (-32602)."""

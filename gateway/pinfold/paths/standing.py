@@ -1,0 +1,129 @@
+"""What a path led to last time, if it still does: a look costs less than finding out anew.
+
+The roots are looked at for every call. What was found is held by a descriptor, so that its inode
+is not given to anything else; the next look asks the kernel where the path leads now, and whether
+what is held still has its name. Only where all of it is as it was is the old answer given again.
+"""
+
+import os
+from _thread import allocate_lock  # a hook starts for every call, and threading costs much
+
+from pinfold.paths.errors import WouldBlock
+from pinfold.paths.kernel import platform
+from pinfold.paths.literal import decode, encode
+from pinfold.paths.opened import Opened
+from pinfold.paths.walk import is_there
+
+MOST = 16
+"""Paths that are held; each costs a descriptor."""
+
+
+class _Held:
+    """A descriptor that is closed when nobody has it any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def __del__(self) -> None:
+        os.close(self.descriptor)
+
+
+class _Place:
+    """Something that exists, held: what is mounted there, which file it is, and its name."""
+
+    def __init__(self, path: str, real: str, descriptor: int, seat: tuple[int, ...]) -> None:
+        self.real = real
+        self.held = _Held(os.dup(descriptor))
+        self._path = encode(path)
+        self._seat = seat
+
+    def stands(self, cached: bool) -> bool:
+        """Whether the path leads there now, under the same name. Raises WouldBlock."""
+        try:
+            handle = platform.open_resolved(self._path, cached)
+        except WouldBlock:
+            raise
+        except OSError:
+            return False
+        try:
+            seat = platform.seat_of(handle, cached)
+        finally:
+            os.close(handle)
+        return seat == self._seat and decode(platform.name_of(self.held.descriptor)) == self.real
+
+
+class _Found:
+    """What a path led to: a place, or names that are missing from one."""
+
+    def __init__(self, literal: str, place: _Place, missing: tuple[str, ...], real: str) -> None:
+        self._literal = literal
+        self._place = place
+        self._missing = missing
+        self._real = real
+
+    def again(self, cached: bool) -> Opened | None:
+        """The same, if it still holds. Raises WouldBlock."""
+        if not self._place.stands(cached):
+            return None
+        descriptor = self._place.held.descriptor
+        held = self._place.held  # as long as somebody looks at it
+        opened = Opened(self._literal, self._real, missing=self._missing, held=held)
+        if not self._missing:
+            opened.target = descriptor
+            opened.status = os.fstat(descriptor)
+            return opened
+        opened.parent = descriptor
+        return None if is_there(descriptor, self._missing[0]) else opened
+
+
+class Standing:
+    """Remembers the last few paths that were looked at, while it is awake. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._awake = False
+        self._found: dict[str, _Found] = {}
+        self._lock = allocate_lock()
+
+    def again(self, path: str, *, cached: bool = False) -> Opened | None:
+        """What an absolute path led to, if that still holds; None where it must be found out anew.
+        With `cached`, raises WouldBlock where that would have to wait."""
+        found = self._found.get(path)
+        return None if found is None else found.again(cached)
+
+    def wake(self) -> None:
+        """From now on, remember."""
+        self._awake = True
+
+    def rest(self) -> None:
+        """Remember nothing any more: a volume that is not used can be taken away."""
+        with self._lock:
+            self._awake = False
+            self._found.clear()
+
+    def keep(self, path: str, opened: Opened) -> None:
+        """Remember what `walk.glance` found."""
+        descriptor = opened.parent if opened.missing else opened.target
+        if not self._awake:
+            return
+        if descriptor is None or opened.real is None or opened.literal != path:
+            return
+        above, real = (_without(each, len(opened.missing)) for each in (path, opened.real))
+        try:
+            seat = platform.seat_of(descriptor, cached=False)
+            if seat is None:
+                return
+            place = _Place(above, real, descriptor, seat)
+        except OSError:
+            return
+        with self._lock:
+            if not self._awake:
+                return
+            self._found.pop(path, None)
+            self._found[path] = _Found(opened.literal, place, opened.missing, opened.real)
+            if len(self._found) > MOST:
+                del self._found[next(iter(self._found))]
+
+
+def _without(path: str, count: int) -> str:
+    """A path without its last names."""
+    return "/".join(path.split("/")[: -count or None]) or "/"
