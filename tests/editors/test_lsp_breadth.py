@@ -15,7 +15,7 @@ from lsprotocol import types  # noqa: E402
 from editor import applied, uri  # noqa: E402
 from support import DEADLINE, clean_env, write  # noqa: E402
 
-pytestmark = [pytest.mark.client, pytest.mark.asyncio]
+pytestmark = [pytest.mark.editor, pytest.mark.asyncio]
 EDITORS = ["neovim@0.11.0", "visual_studio_code@1.65.2", "emacs@29.1", "neovim@0.6.1"]
 TOPIC = "---\ntype: user\nname: T\ndescription: about T\n---\n\n# H\n"
 

@@ -123,3 +123,19 @@ def test_what_it_is_told_is_lsp(capabilities: Any) -> None:
 )
 def test_the_path_of_a_uri(uri: str, path: str | None) -> None:
     assert path_of(uri) == path
+
+
+@pytest.mark.parametrize(
+    ("said", "versioned", "moves"),
+    [
+        ({"documentChanges": True, "resourceOperations": ["rename"]}, True, True),
+        ({"documentChanges": True}, True, False),
+        ({"resourceOperations": ["rename", "create"]}, True, True),  # Neovim 0.11
+        ({"documentChanges": False, "resourceOperations": ["rename"]}, False, False),
+        ({"resourceOperations": []}, False, False),
+        ({}, False, False),
+    ],
+)
+def test_edits_with_versions(said: dict[str, Any], versioned: bool, moves: bool) -> None:
+    client = read_client({"capabilities": {"workspace": {"workspaceEdit": said}}})
+    assert (client.versioned_edits, client.moves_files) == (versioned, moves)

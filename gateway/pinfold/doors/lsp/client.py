@@ -39,7 +39,7 @@ def read_client(params: dict[str, Any]) -> Client:
     text = _object(params, "capabilities", "textDocument")
     workspace = _object(params, "capabilities", "workspace")
     operations = member(workspace, "workspaceEdit", "resourceOperations")
-    versioned = member(workspace, "workspaceEdit", "documentChanges") is True
+    versioned = _versioned(workspace)
     formats = member(text, "hover", "contentFormat")
     return Client(
         encoding=choose_encoding(params),
@@ -56,6 +56,15 @@ def read_client(params: dict[str, Any]) -> Client:
         asks_before_renames=member(workspace, "fileOperations", "willRename") is True,
         nested_symbols=member(text, "documentSymbol", "hierarchicalDocumentSymbolSupport") is True,
         markdown=isinstance(formats, list) and "markdown" in formats,
+    )
+
+
+def _versioned(workspace: dict[str, Any]) -> bool:
+    """Whether edits may come as `documentChanges`. One that names resource operations and says
+    nothing of it (Neovim up to 0.11) takes them: there is no other place for those."""
+    said = member(workspace, "workspaceEdit", "documentChanges")
+    return said is True or (
+        said is None and bool(member(workspace, "workspaceEdit", "resourceOperations"))
     )
 
 
