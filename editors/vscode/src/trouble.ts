@@ -4,8 +4,9 @@ import * as vscode from "vscode";
 import type { Gateway } from "./gateway.ts";
 import { SECTION } from "./settings.ts";
 
-/** The line that installs it. */
-export const INSTALL = "pipx install pinfold";
+/** The line that installs it, in the folder of its sources. It is in no registry under its name yet,
+ * and whoever takes that name there must not be what people install because of us. */
+export const INSTALL = "pipx install .";
 
 /** Told once for each time that it goes wrong; what can be done about it stays in the tree. */
 export async function showTrouble(gateway: Gateway): Promise<void> {
@@ -15,7 +16,7 @@ export async function showTrouble(gateway: Gateway): Promise<void> {
 }
 
 async function missing(command: string): Promise<void> {
-  const message = `pinfold is not installed: there is no program "${command}". Install it with: ${INSTALL}`;
+  const message = `pinfold is not installed: there is no program "${command}". In the folder of its sources: ${INSTALL}`;
   const copy = "Copy This Line";
   const set = "Set Its Path";
   const again = "Try Again";
