@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { lines, makeHome, openWorkbench } from "./workbench.mjs";
+import { gatewayBelow, lines, makeHome, openWorkbench } from "./workbench.mjs";
 
 const PINFOLD = process.env.PINFOLD;
 const topic = (name, type, description, body = "") =>
@@ -178,6 +178,14 @@ describe("a project with memory", () => {
     await bench.picture("agent-mode");
   });
 
+  step("a gateway that dies is started again", async () => {
+    const { pid } = await bench.until("the gateway", () => gatewayBelow(bench.pid));
+    process.kill(pid, "SIGKILL");
+    await bench.until("another one", async () => (await gatewayBelow(bench.pid, pid)) !== undefined);
+    await writeFile(join(memory, "project/late.md"), topic("Written by another program", "project", "and seen"));
+    await bench.row("Written by another program").waitFor();
+  });
+
   step("restart: everything is there again", async () => {
     await bench.command("pinfold: Restart");
     await bench.row("Prices are in cents").waitFor();
@@ -214,6 +222,24 @@ describe("a person without any memory", () => {
     await bench.page.locator(".codelens-decoration a", { hasText: /^Pin$/ }).waitFor();
     assert.equal(await bench.page.locator(".squiggly-error, .squiggly-warning").count(), 0);
     await bench.picture("first-topic-made");
+  });
+});
+
+describe("a gateway that does not start", () => {
+  let bench;
+  const step = steps(() => bench);
+  before(async () => {
+    const rules = [{ decision: "deny", tools: ["*"], path: ["*.env"] }];
+    bench = await openWorkbench(await makeHome({}), { "pinfold.command": PINFOLD, "pinfold.rules": rules });
+  }, { timeout: 120_000 });
+  after(() => bench?.close());
+
+  step("says so, and its output says why", async () => {
+    await bench.until("trouble", async () => /does not start/.test(await bench.status().innerText()));
+    const toast = bench.page.locator(".notification-toast", { hasText: "pinfold does not run" });
+    await toast.locator(".monaco-button", { hasText: "Show Output" }).click();
+    await bench.page.locator(".panel .view-line", { hasText: "initializationOptions.pinfold.rules[0]" }).first().waitFor();
+    await bench.picture("does-not-start");
   });
 });
 

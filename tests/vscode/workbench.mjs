@@ -1,7 +1,7 @@
 // The real VS Code, with a home of its own, in a real browser. Nothing waits by the clock: each wait
 // is for something, and has an end.
 import { spawn } from "node:child_process";
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -60,7 +60,7 @@ export async function openWorkbench(home, settings, env = {}) {
   const page = await browser.newPage({ viewport: { width: 1120, height: 660 } });
   page.setDefaultTimeout(20_000);
   await page.goto(`${server.url}/?folder=${join(home, "shop")}`);
-  return new Workbench(page, async () => {
+  return new Workbench(page, server.pid, async () => {
     await browser.close();
     await server.end();
     await rm(home, { recursive: true, force: true, maxRetries: 5 });
@@ -110,13 +110,14 @@ async function serve(home, data, extensions, env) {
     }
     ended.then(() => reject(new Error(`code-server ended:\n${said.join("\n")}`)));
   });
-  return { url, end: () => (child.kill(), ended) };
+  return { url, pid: child.pid, end: () => (child.kill(), ended) };
 }
 
 /** What a person does in the window, and what they see there. */
 export class Workbench {
-  constructor(page, close) {
+  constructor(page, pid, close) {
     this.page = page;
+    this.pid = pid;
     this.close = close;
   }
 
@@ -197,4 +198,23 @@ export class Workbench {
 export async function lines(path) {
   const text = await readFile(path, "utf8").catch(() => "");
   return text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+}
+
+/** The process `pinfold serve` that the extension runs, below another process; not `except`. */
+export async function gatewayBelow(pid, except) {
+  const processes = await readdir("/proc").then((names) => names.filter((name) => /^\d+$/.test(name)));
+  const known = await Promise.all(
+    processes.map(async (name) => {
+      const [status, command] = await Promise.all(
+        ["stat", "cmdline"].map((file) => readFile(`/proc/${name}/${file}`, "utf8").catch(() => "")),
+      );
+      const parent = Number(/^\d+ \(.*\) \S (\d+)/s.exec(status)?.[1]);
+      return { pid: Number(name), parent, command: command.split("\0") };
+    }),
+  );
+  const parents = new Map(known.map((each) => [each.pid, each.parent]));
+  const below = (each) => each === pid || (parents.has(each) && below(parents.get(each)));
+  return known.find(
+    (each) => each.pid !== except && below(each.pid) && /serve,*$/.test(each.command.join()) && each.command.some((word) => word.endsWith("pinfold")),
+  );
 }

@@ -1,5 +1,6 @@
 /** The gateway offered to VS Code's own agents, as an MCP server. */
 
+import { createHash } from "node:crypto";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import * as vscode from "vscode";
@@ -15,7 +16,7 @@ export function offerToAgents(gateway: Gateway, config: string, record: string):
   const changed = new vscode.EventEmitter<void>();
   const provider: vscode.McpServerDefinitionProvider<vscode.McpStdioServerDefinition> = {
     onDidChangeMcpServerDefinitions: changed.event,
-    provideMcpServerDefinitions: () => definitions(gateway, config),
+    provideMcpServerDefinitions: () => definitions(gateway, config, record),
     resolveMcpServerDefinition: async (definition) => {
       await write(config, agentConfig(gateway.settings, record));
       return definition;
@@ -28,11 +29,18 @@ export function offerToAgents(gateway: Gateway, config: string, record: string):
   );
 }
 
-function definitions(gateway: Gateway, config: string): vscode.McpStdioServerDefinition[] {
+function definitions(
+  gateway: Gateway,
+  config: string,
+  record: string,
+): vscode.McpStdioServerDefinition[] {
   const { agentMode, command } = gateway.settings;
   if (agentMode === "off" || gateway.condition !== "running") return [];
   const args = agentArguments(agentMode, projectFolder(), config);
-  return [new vscode.McpStdioServerDefinition("pinfold", command, args)];
+  // A server that runs by an older configuration is out of date.
+  const text = agentConfig(gateway.settings, record);
+  const version = createHash("sha256").update(text).digest("hex").slice(0, 12);
+  return [new vscode.McpStdioServerDefinition("pinfold", command, args, {}, version)];
 }
 
 async function write(path: string, text: string): Promise<void> {

@@ -171,7 +171,6 @@ const FEATURES = [
   "provideDocumentLinks",
   "provideDocumentSymbols",
   "provideCodeLenses",
-  "provideCodeActions",
   "provideRenameEdits",
   "prepareRename",
 ] as const;
@@ -185,6 +184,11 @@ function forMarkdown(): Middleware {
   };
   return {
     ...Object.fromEntries(FEATURES.map((name) => [name, handOn])),
+    // Pin is offered in every line of a topic: where nobody asked, a light bulb would be noise.
+    provideCodeActions: (document, range, context, token, next) =>
+      context.triggerKind === vscode.CodeActionTriggerKind.Invoke
+        ? handOn(document, range, context, token, next)
+        : undefined,
     provideDiagnostics: (document, previous, token, next) => {
       const uri = document instanceof vscode.Uri ? document : document.uri;
       return uri.path.endsWith(".md") ? next(document, previous, token) : undefined;

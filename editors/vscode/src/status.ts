@@ -2,12 +2,14 @@
 
 import { type FSWatcher, watch } from "node:fs";
 import { mkdir } from "node:fs/promises";
-import { homedir } from "node:os";
 import { basename, dirname } from "node:path";
 import * as vscode from "vscode";
 import type { Condition, Gateway } from "./gateway.ts";
 import { type Entry, entries, Ledger, reason, type Tally } from "./record.ts";
 import { Tail } from "./tail.ts";
+
+/** How many names of a path are shown. */
+const SHOWN = 3;
 
 export class Status implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem(
@@ -143,14 +145,14 @@ function denialItems(denials: readonly Entry[]): DenialItem[] {
     return {
       label: `$(circle-slash) ${each.tool} ${where}`,
       description: `${nameOf(each.session)}, ${when}`,
-      detail: `${reason(each)}${each.path ? `: ${short(each.path)}` : ""}`,
+      detail: `${reason(each)}.${each.path ? ` ${short(each.path)}` : ""}`,
       path,
     };
   });
 }
 
-/** With `~` for home, as people write it. */
+/** The end of a path, which tells more than its beginning. */
 function short(path: string): string {
-  const home = `${homedir()}/`;
-  return path.startsWith(home) ? `~/${path.slice(home.length)}` : path;
+  const parts = path.split("/");
+  return parts.length > SHOWN + 1 ? `…/${parts.slice(-SHOWN).join("/")}` : path;
 }

@@ -22,7 +22,7 @@ const PAUSE_MILLISECONDS = 150;
 const MOST_TOPICS = 2000;
 
 export class MemoryView implements vscode.TreeDataProvider<Node>, vscode.Disposable {
-  roots: Root[] = [];
+  private roots: Root[] = [];
   private nodes: RootNode[] = [];
   private readonly gateway: Gateway;
   private readonly findings: Findings;
@@ -44,9 +44,9 @@ export class MemoryView implements vscode.TreeDataProvider<Node>, vscode.Disposa
       this.view,
       gateway.onDidChangeCondition(() => this.refresh()),
       gateway.onDidChangeMemory(soon),
-      vscode.workspace.onDidSaveTextDocument(({ uri }) => uri.path.endsWith(".md") && soon()),
+      vscode.workspace.onDidSaveTextDocument(({ uri }) => this.isMemory(uri) && soon()),
       vscode.languages.onDidChangeDiagnostics(
-        ({ uris }) => uris.some(({ path }) => path.endsWith(".md")) && soon(),
+        ({ uris }) => uris.some((uri) => this.isMemory(uri)) && soon(),
       ),
       vscode.window.onDidChangeActiveTextEditor(() => this.follow()),
       this.view.onDidChangeVisibility(() => this.follow()),
@@ -77,6 +77,10 @@ export class MemoryView implements vscode.TreeDataProvider<Node>, vscode.Disposa
   dispose(): void {
     clearTimeout(this.timer);
     for (const each of [...this.watchers, ...this.subscriptions]) each.dispose();
+  }
+
+  private isMemory({ scheme, fsPath }: vscode.Uri): boolean {
+    return scheme === "file" && this.roots.some(({ path }) => fsPath.startsWith(`${path}/`));
   }
 
   private soon(): void {
