@@ -151,7 +151,7 @@ describe("a project with memory", () => {
     await bench.status().click();
     const first = bench.page.locator(".quick-input-list .monaco-list-row").first();
     await first.waitFor();
-    assert.match(await first.innerText(), /edit releases\.md[\s\S]*dream[\s\S]*Pinned memory/);
+    assert.match(await first.innerText(), /edit .*pinned\/releases\.md[\s\S]*dream[\s\S]*Pinned memory/);
     await bench.picture("denials");
     await bench.page.keyboard.press("Escape");
     await bench.until("quiet again", async () => !/denied/.test(await bench.status().innerText()));
@@ -236,10 +236,12 @@ describe("a gateway that does not start", () => {
 
   step("says so, and its output says why", async () => {
     await bench.until("trouble", async () => /does not start/.test(await bench.status().innerText()));
-    const toast = bench.page.locator(".notification-toast", { hasText: "pinfold does not run" });
+    const toast = bench.page.locator(".notification-toast", { hasText: "pinfold.rules[0].path" });
+    await toast.waitFor();
+    assert.equal(await bench.page.locator(".notification-toast").count(), 1);
+    await bench.picture("does-not-start");
     await toast.locator(".monaco-button", { hasText: "Show Output" }).click();
     await bench.page.locator(".panel .view-line", { hasText: "initializationOptions.pinfold.rules[0]" }).first().waitFor();
-    await bench.picture("does-not-start");
   });
 });
 

@@ -58,7 +58,7 @@ export async function openWorkbench(home, settings, env = {}) {
   const { chromium } = createRequire(join(installed, "playwright/package.json"))("playwright-core");
   const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
   const page = await browser.newPage({ viewport: { width: 1120, height: 660 } });
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(40_000);
   await page.goto(`${server.url}/?folder=${join(home, "shop")}`);
   return new Workbench(page, server.pid, async () => {
     await browser.close();
@@ -122,7 +122,7 @@ export class Workbench {
   }
 
   /** Wait until something holds. */
-  async until(what, holds, milliseconds = 20_000) {
+  async until(what, holds, milliseconds = 40_000) {
     const end = Date.now() + milliseconds;
     for (;;) {
       const found = await holds();
@@ -151,6 +151,8 @@ export class Workbench {
   async memory() {
     await this.page.locator(".activitybar .action-label[aria-label^='pinfold']").click();
     await this.page.locator(".sidebar .title-label", { hasText: /Agent Memory/i }).waitFor();
+    await this.page.mouse.move(700, 400);
+    await this.page.locator(".monaco-hover:visible").waitFor({ state: "detached" });
   }
 
   /** What the tree shows, from top to bottom. */

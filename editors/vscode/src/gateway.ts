@@ -9,7 +9,7 @@ import {
   type Middleware,
   State,
 } from "vscode-languageclient/node";
-import { initializationOptions, type Settings } from "./options.ts";
+import { asSettings, initializationOptions, type Settings } from "./options.ts";
 import { PROTOCOL_VERSION, type Requests, type Sent } from "./protocol.ts";
 import { projectFolder, readSettings } from "./settings.ts";
 
@@ -18,9 +18,18 @@ export type Condition = "starting" | "running" | "missing" | "failed" | "stopped
 
 const VERSION_MILLISECONDS = 10_000;
 
+/** What goes wrong is in the output and in the status item, and told once, by us. */
+class QuietClient extends LanguageClient {
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
+  }
+}
+
 export class Gateway implements vscode.Disposable {
   readonly output: vscode.LogOutputChannel;
   settings: Settings = readSettings();
+  /** Why it does not run, for a person; "" where that is not known. */
+  problem = "";
   private client: LanguageClient | undefined;
   private changing: Promise<void> = Promise.resolve();
   private state: Condition = "stopped";
@@ -77,11 +86,11 @@ export class Gateway implements vscode.Disposable {
   private async change(): Promise<void> {
     await this.stop();
     this.settings = readSettings();
+    this.problem = "";
     this.enter("starting");
     const version = await versionOf(this.settings.command);
     if (version instanceof Error) {
-      this.output.error(`${this.settings.command}: ${version.message}`);
-      this.enter((version as NodeJS.ErrnoException).code === "ENOENT" ? "missing" : "failed");
+      this.failed(version, (version as NodeJS.ErrnoException).code === "ENOENT");
       return;
     }
     this.output.info(`${version}, by ${this.settings.command}, for ${projectFolder()}`);
@@ -107,9 +116,15 @@ export class Gateway implements vscode.Disposable {
       await client.start();
       this.checkVersion(client);
     } catch (error) {
-      this.output.error(`it does not serve: ${error instanceof Error ? error.message : error}`);
-      this.enter("failed");
+      this.failed(error);
     }
+  }
+
+  private failed(error: unknown, missing = false): void {
+    const message = error instanceof Error ? error.message : String(error);
+    this.problem = asSettings(message);
+    this.output.error(`${this.settings.command}: ${message}`);
+    this.enter(missing ? "missing" : "failed");
   }
 
   private followed(client: LanguageClient, state: State): void {

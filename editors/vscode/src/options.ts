@@ -52,3 +52,10 @@ export function agentConfig(settings: Settings, record: string): string {
   const scope: ScopePatch = { protectPinned: true };
   return `${JSON.stringify({ ...shared(settings, record), scope }, null, 2)}\n`;
 }
+
+/** What the gateway says of our options, said of the settings that they came from. */
+export function asSettings(message: string): string {
+  return message
+    .replace(/^Invalid params: /, "")
+    .replace("initializationOptions.pinfold.", "pinfold.");
+}

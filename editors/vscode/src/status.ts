@@ -141,11 +141,10 @@ function denialItems(denials: readonly Entry[]): DenialItem[] {
   return denials.map((each) => {
     const path = each.realPath ?? each.path ?? undefined;
     const when = new Date(each.time).toLocaleTimeString();
-    const where = path ? basename(path) : "";
     return {
-      label: `$(circle-slash) ${each.tool} ${where}`,
+      label: `$(circle-slash) ${each.tool} ${each.path ? short(each.path) : ""}`,
       description: `${nameOf(each.session)}, ${when}`,
-      detail: `${reason(each)}.${each.path ? ` ${short(each.path)}` : ""}`,
+      detail: reason(each),
       path,
     };
   });

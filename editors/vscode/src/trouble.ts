@@ -30,7 +30,7 @@ async function failed(gateway: Gateway): Promise<void> {
   const show = "Show Output";
   const set = "Open Settings";
   const again = "Restart";
-  const message = "pinfold does not run. Its output says why.";
+  const message = `pinfold does not run: ${gateway.problem || "its output may say why"}`;
   const chosen = await vscode.window.showErrorMessage(message, show, set, again);
   if (chosen === show) gateway.output.show();
   if (chosen === set) await openSettings("");

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import {
   agentArguments,
   agentConfig,
+  asSettings,
   initializationOptions,
   type Settings,
 } from "../src/options.ts";
@@ -42,6 +43,12 @@ test("agent mode: the profile of the setting, and pinned documents protected in 
     assert.equal(config.audit.path, "/r");
     assert.equal("session" in config, false);
   }
+});
+
+test("what is wrong with an option is told of the setting", () => {
+  const message = "Invalid params: initializationOptions.pinfold.rules[0].path: is no member";
+  assert.equal(asSettings(message), "pinfold.rules[0].path: is no member");
+  assert.equal(asSettings("anything else"), "anything else");
 });
 
 test("no setting can come from a project, where an agent could write it", () => {
