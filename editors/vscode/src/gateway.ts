@@ -99,13 +99,11 @@ export class Gateway implements vscode.Disposable {
 
   private async start(): Promise<void> {
     const { command } = this.settings;
-    const client = new LanguageClient(
+    const client = new QuietClient(
       "pinfold",
       "pinfold",
       { command, args: ["serve"] },
-      {
-        ...this.clientOptions(),
-      },
+      this.clientOptions(),
     );
     this.client = client;
     client.onDidChangeState(({ newState }) => this.followed(client, newState));
