@@ -3,7 +3,6 @@
 import { execFile } from "node:child_process";
 import * as vscode from "vscode";
 import {
-  type ExecuteCommandSignature,
   LanguageClient,
   type LanguageClientOptions,
   type Middleware,
@@ -53,7 +52,7 @@ export class Gateway implements vscode.Disposable {
 
   /** Start with the settings as they are now; one that runs is ended first. */
   restart(): Promise<void> {
-    this.changing = this.changing.then(() => this.change());
+    this.changing = this.changing.then(() => this.change()).catch((error) => this.failed(error));
     return this.changing;
   }
 
@@ -166,8 +165,6 @@ export class Gateway implements vscode.Disposable {
     this.conditionChanged.fire(condition);
   }
 }
-
-export type RunCommand = ExecuteCommandSignature;
 
 /** What `pinfold --version` says, or why it says nothing. */
 function versionOf(command: string): Promise<string | Error> {

@@ -3,6 +3,7 @@
 import * as vscode from "vscode";
 import type { Gateway } from "./gateway.ts";
 import { indexOf, ROOT_NAMES } from "./model.ts";
+import { OWN_SESSION } from "./options.ts";
 import type { Root, ToolResult } from "./protocol.ts";
 import { projectFolder } from "./settings.ts";
 import { documentFor, entryFor, placeFor, type Wish, withEntry } from "./topic.ts";
@@ -24,7 +25,7 @@ const TYPES = [
 /** Ask, write, and open what was written. Nothing happens where a question is left. */
 export async function newTopic(gateway: Gateway): Promise<void> {
   try {
-    const { roots } = await gateway.request("memory/roots", { sessionId: "editor" });
+    const { roots } = await gateway.request("memory/roots", { sessionId: OWN_SESSION });
     const root = await askRoot(roots.filter((each) => each.kind !== "team"));
     const wish = root && (await askWish(root));
     if (root && wish) await open(await write(gateway, root, wish));

@@ -25,14 +25,19 @@ interface Shared {
   audit?: AuditOptions;
 }
 
-/** What both doors are told: roots, rules, and where the record is, if there is one. */
-function shared(settings: Settings, record: string): Shared {
-  const roots = Object.entries(settings.memory).filter(([, value]) => value != null);
+/** What both doors are told: roots, rules, and where the record is, if there is one. VS Code does not
+ * keep anybody from settings of a wrong type. They are handed on as they are: the gateway refuses them,
+ * and a rule that is misspelt is not a rule less. */
+function shared({ memory, rules, ...settings }: Settings, record: string): Shared {
   return {
-    ...(roots.length > 0 && { memory: Object.fromEntries(roots) }),
-    ...(settings.rules.length > 0 && { rules: settings.rules }),
+    ...(!isEmpty(memory) && { memory }),
+    ...(!isEmpty(rules) && { rules }),
     ...(settings.record && { audit: { path: record, ...RECORD } }),
   };
+}
+
+function isEmpty(value: unknown): boolean {
+  return value == null || (typeof value === "object" && Object.keys(value).length === 0);
 }
 
 /** `initializationOptions`. `folder`: the absolute path of the project. */

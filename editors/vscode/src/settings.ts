@@ -9,7 +9,7 @@ export const SECTION = "pinfold";
 /** As they stand. All are of the person or the machine, none of a workspace (package.json). */
 export function readSettings(): Settings {
   const found = vscode.workspace.getConfiguration(SECTION);
-  const command = found.get("command", "pinfold").trim() || "pinfold";
+  const command = String(found.get("command") ?? "").trim() || "pinfold";
   return {
     command: command.startsWith("~/") ? homedir() + command.slice(1) : command,
     profile: found.get("profile", "main"),

@@ -50,14 +50,15 @@ export class Status implements vscode.Disposable {
   /** The last denials with their reasons. Choosing one opens the document. */
   async showDenials(): Promise<void> {
     await this.look();
-    this.unseen = 0;
-    this.draw();
+    const shown = this.unseen;
     const picked = await vscode.window.showQuickPick(denialItems(this.ledger.denials), {
       title: "What agents were denied, newest first",
       placeHolder: this.ledger.denials.length ? "Choose one to open the document" : this.nothing(),
       matchOnDescription: true,
       matchOnDetail: true,
     });
+    this.unseen = Math.max(0, this.unseen - shown);
+    this.draw();
     if (picked?.path)
       await vscode.commands.executeCommand("vscode.open", vscode.Uri.file(picked.path));
   }

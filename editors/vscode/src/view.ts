@@ -55,7 +55,7 @@ export class MemoryView implements vscode.TreeDataProvider<Node>, vscode.Disposa
 
   /** Look again: a change of what is there is seen when this is over. */
   refresh(): Promise<void> {
-    this.looking = this.looking.then(() => this.look());
+    this.looking = this.looking.catch(() => undefined).then(() => this.look());
     return this.looking;
   }
 

@@ -26,11 +26,20 @@ test("what was not set is not sent", () => {
 
 test("what was set is, and the record is bounded", () => {
   const rules = [{ decision: "deny" as const, tools: ["*"], paths: ["*.env"] }];
-  const memory = { layout: "claude" as const, userRoot: null };
+  const memory = { layout: "claude" as const };
   const { pinfold } = initializationOptions({ ...SETTINGS, rules, memory }, "/p", "/r");
   assert.deepEqual(pinfold.memory, { layout: "claude" });
   assert.deepEqual(pinfold.rules, rules);
   assert.deepEqual(pinfold.audit, { path: "/r", maxBytes: 1024 * 1024, keep: 1 });
+});
+
+test("what is of a wrong type is handed on, to be refused: a rule is never lost in silence", () => {
+  const rule = { decision: "deny", tools: ["*"] };
+  for (const wrong of [rule, "deny", 7, true, { 0: rule }]) {
+    const settings = { ...SETTINGS, rules: wrong as never, memory: wrong as never };
+    assert.deepEqual(initializationOptions(settings, "/p", "/r").pinfold.rules, wrong);
+    assert.deepEqual(JSON.parse(agentConfig(settings, "/r")).memory, wrong);
+  }
 });
 
 test("agent mode: the profile of the setting, and pinned documents protected in every one", () => {
