@@ -58,7 +58,6 @@ ten seconds."
 
 ;;; Projects and their memory
 
-(defvar pinfold--servers nil "Alist of projects and their gateways.")
 (defvar pinfold--roots nil "Alist of memory roots, as directories, and the projects they are of.")
 
 (defun pinfold--project-of-memory (directory)
@@ -78,9 +77,8 @@ ten seconds."
     (append (plist-get (jsonrpc-request server :memory/roots (list :sessionId session)) :roots)
             nil)))
 
-(defun pinfold--connected (server project)
-  "Remember SERVER and the memory of PROJECT, and show its documents that are open."
-  (setf (alist-get project pinfold--servers nil nil #'equal) server)
+(defun pinfold--learn (server project)
+  "Ask SERVER for the memory of PROJECT, and manage what is open of it."
   (dolist (root (pinfold--reported server))
     (let ((path (file-name-as-directory (plist-get root :path))))
       (setf (alist-get path pinfold--roots nil nil #'equal) project)))
@@ -91,25 +89,31 @@ ten seconds."
 
 (defun pinfold--running (project)
   "The gateway of PROJECT that is running, if any."
-  (let ((server (alist-get project pinfold--servers nil nil #'equal)))
-    (and server (jsonrpc-running-p server) server)))
+  (cl-find-if (lambda (each) (and (pinfold--server-p each) (jsonrpc-running-p each)))
+              (gethash project eglot--servers-by-project)))
 
 ;;;###autoload
 (defun pinfold-start ()
   "Start the gateway for the project of the current buffer, unless it runs.
 Return the server."
   (interactive)
-  (let* ((project (pinfold--project))
-         (languages (mapcar (lambda (_) "markdown") pinfold-modes))
-         (eglot-sync-connect t))
-    (or (pinfold--running project)
-        ;; Not in the buffer itself: its own language server would be shut down.
-        (let ((server (with-temp-buffer
-                        (setq default-directory (project-root project))
-                        (eglot pinfold-modes project 'pinfold-server pinfold-command
-                               (if (fboundp 'eglot--language-id) "markdown" languages)))))
-          (pinfold--connected server project)
-          server))))
+  (let ((project (pinfold--project)))
+    (unless (pinfold--running project)
+      (pinfold--connect project))
+    (let ((server (pinfold--running project)))
+      (unless (rassoc project pinfold--roots)
+        (pinfold--learn server project))
+      server)))
+
+(defun pinfold--connect (project)
+  "Start a gateway for PROJECT and wait until it has answered."
+  (let ((eglot-sync-connect t)
+        (languages (mapcar (lambda (_) "markdown") pinfold-modes)))
+    ;; Not in the buffer itself: its own language server would be shut down.
+    (with-temp-buffer
+      (setq default-directory (project-root project))
+      (eglot pinfold-modes project 'pinfold-server pinfold-command
+             (if (fboundp 'eglot--language-id) (car languages) languages)))))
 
 (defun pinfold--server-p (server)
   "Whether SERVER is a gateway."
@@ -177,7 +181,8 @@ Return the server."
 (cl-defmethod eglot-handle-notification
   ((_server pinfold-server) (_method (eql file/didChange)) &key uri &allow-other-keys)
   "A call of this connection changed the file that URI names."
-  (pinfold--disk-changed (url-unhex-string (string-remove-prefix "file://" uri))))
+  (let ((name (url-unhex-string (string-remove-prefix "file://" uri))))
+    (pinfold--disk-changed (decode-coding-string name 'utf-8))))
 
 
 ;;; Pin, Unpin, and who may change a document

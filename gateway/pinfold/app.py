@@ -44,9 +44,9 @@ from pinfold.policy.rules import Rule
 from pinfold.session import EDITOR, LOCAL, Session, Sessions, merge, put
 from pinfold.text.lines import normalize
 from pinfold.tools.base import ToolType
-from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call
+from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call, offered
 from pinfold_protocol.compaction import CompactParams, CompactResult, Reread, ResetResult
-from pinfold_protocol.convert import wire_name
+from pinfold_protocol.convert import unstructure, wire_name
 from pinfold_protocol.decision import Decision, ExplainParams, RootKind, RuleSpec
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
 from pinfold_protocol.retention import RetentionTag
@@ -82,7 +82,9 @@ if TYPE_CHECKING:
     from pinfold.backends.buffers import Buffers
     from pinfold.compaction import Evidence
     from pinfold.memory.survey import Survey
+    from pinfold.relay import Relayed
     from pinfold.text.codec import Decoded
+    from pinfold.upstreams import Upstreams
     from pinfold_protocol.memory import MemoryIndexResult
 
 _MOST_ARGUMENTS = 64
@@ -113,6 +115,7 @@ class Gateway:
         self.on_memory_change: Callable[[MemoryDidChangeParams], None] = lambda params: None
         self.on_file_change: Callable[[FileDidChangeParams], None] = lambda params: None
         self.on_trouble: Callable[[str], None] = lambda message: None
+        self._upstreams: Upstreams | None = None
         self.limits = Limits()
         self.sessions = Sessions()
 
@@ -124,11 +127,13 @@ class Gateway:
                 value = getattr(options.limits, field.name)
                 if value is not None and value < 1:
                     raise invalid_params(f"limits.{wire_name(Limits, field)}", "must be at least 1")
-        self._require_readable(options.memory, options.rules, "connection")
+        upstreams = self._with_upstreams(options)
+        self._require_readable(options.memory, options.rules, "connection", upstreams)
         # All of it is right: only now is any of it taken.
         self.limits = options.limits or self.limits
         self._defaults = options.memory or self._defaults
         self._rules = self._rules if options.rules is None else options.rules
+        self._upstreams = upstreams
         if recorder is not None:
             self._recorder = recorder
 
@@ -138,17 +143,109 @@ class Gateway:
         if session.project_root is not None:
             self.project_root(session.project_root)
         _id("sessionId", session.session_id)
-        self._require_readable(session.memory, session.rules, "session")
+        self._require_readable(session.memory, session.rules, "session", self._upstreams)
 
     def _require_readable(
-        self, memory: MemoryOptions | None, rules: list[RuleSpec] | None, of: str
+        self,
+        memory: MemoryOptions | None,
+        rules: list[RuleSpec] | None,
+        of: str,
+        upstreams: "Upstreams | None",
     ) -> None:
         if memory is not None:
             configured_roots(memory, self._surroundings("/"))
         if rules is not None:
             from pinfold.policy.rules import Anchors, read_rules
 
-            read_rules(rules, of, Anchors("/", self._home), {*TOOLS, *HOST_TOOLS})
+            known = self._known_tools(upstreams)
+            read_rules(rules, of, Anchors("/", self._home), known)
+
+    # Upstreams
+
+    @property
+    def upstreams(self) -> "Upstreams":
+        """The file servers that were configured, if any."""
+        if self._upstreams is None:
+            from pinfold.upstreams import Upstreams
+
+            self._upstreams = Upstreams(self._env, self._home, {})
+        return self._upstreams
+
+    def _with_upstreams(self, options: ConnectionOptions) -> "Upstreams | None":
+        """With those that are configured now. Raises RpcError (-32602)."""
+        if not options.upstreams:
+            return self._upstreams
+        return self.upstreams.with_more(options.upstreams)
+
+    def _known_tools(self, upstreams: "Upstreams | None") -> set[str]:
+        """The names that rules may give."""
+        return {*TOOLS, *HOST_TOOLS, *(() if upstreams is None else upstreams.tools())}
+
+    def offered(self, session: Session | None = None) -> list[dict[str, Any]]:
+        """The tools that a session may call, as plain JSON; an upstream's own as it lists them."""
+        if session is None or session.upstream is None:
+            return [unstructure(tool) for tool in offered()]
+        return self.upstreams.offered(session)
+
+    def _call_upstream(
+        self,
+        session: Session,
+        params: ToolsCallParams,
+        ticket: Ticket,
+        answers: Answers,
+        on_progress: Callable[[dict[str, Any]], None] | None,
+    ) -> ToolResult:
+        from pinfold.relay import Relay, Relayed, as_result
+
+        traces: list[Trace] = []
+        errand = None
+        try:
+            try:
+                errand = self.upstreams.errand(session, params.name, params.arguments)
+                errand = attrs.evolve(
+                    errand, ticket=ticket, traces=traces, answers=answers, on_progress=on_progress
+                )
+                relay = Relay(self.calls, lambda: self.limits.max_file_bytes)
+                relayed = relay.run(errand)
+            except ToolError as error:
+                relayed = Relayed(None, error=error)
+        except (Asking, RpcError):
+            raise
+        except Cancelled:
+            self._keep_all(session, params.name, traces, "cancelled")
+            raise
+        except Exception:
+            self._keep_all(session, params.name, traces, "failed:internal")
+            raise
+        self._keep_all(session, params.name, traces, _outcome(relayed))
+        session.count(denied=relayed.denied)
+        for effect in relayed.effects:
+            with self._digests_lock:
+                self._digests.pop(effect.path, None)
+            self.on_memory_change(
+                MemoryDidChangeParams(session.session_id, effect.root, effect.path, effect.kind)
+            )
+        self._remember_tag(relayed.tag)
+        session.remember(params.call_id, relayed.tag)
+        return as_result(relayed, errand)
+
+    def _keep_all(self, session: Session, name: str, traces: list[Trace], outcome: str) -> None:
+        """One line for each path that was decided; one in any case."""
+        for trace in traces or [Trace()]:
+            trace.outcome = outcome
+            self._keep(session, name, trace)
+
+    def changed_paths(self, session: Session, params: ToolsCallParams) -> list[str] | None:
+        """The paths, as they are written, that a call to an upstream may change; None for one that
+        only reads, or will be refused."""
+        try:
+            errand = self.upstreams.errand(session, params.name, params.arguments, partly=True)
+        except (ToolError, RpcError):
+            return None
+        if not errand.plan.changes:
+            return None
+        pairs = zip(errand.plan.paths, errand.paths, strict=True)
+        return [collapse(path) for argument, path in pairs if argument.use != "read"]
 
     def _recorder_for(self, options: AuditOptions) -> "Recorder":
         """Nothing is opened yet. Raises RpcError (-32602)."""
@@ -162,7 +259,10 @@ class Gateway:
         self.on_trouble(message)
 
     def close(self, seconds: float = 1.0) -> None:
-        """The end: what is to be recorded is written, as far as that takes no longer."""
+        """The end: what is to be recorded is written, as far as that takes no longer; upstreams and
+        all that they started are ended."""
+        if self._upstreams is not None:
+            self._upstreams.close()
         if self._recorder is not None:
             self._recorder.close(seconds)
 
@@ -180,6 +280,7 @@ class Gateway:
         """`session/open`. Raises RpcError (-32602)."""
         project = self.project_root(params.project_root)
         roots = configured_roots(self._memory(params.memory), self._surroundings(project))
+        backend = self._backend(params.backend)
         session = Session(
             _id("sessionId", params.session_id),
             params.profile,
@@ -187,7 +288,7 @@ class Gateway:
             roots,
             merge({}, params.scope),
             self._all_rules(params.rules, project),
-            self._backend(params.backend),
+            backend,
         )
         result = self._result(session)
         self.sessions.add(session)
@@ -201,13 +302,14 @@ class Gateway:
         self.calls.backends[EDITOR] = backend
 
     def _backend(self, name: str | None) -> str:
-        """Raises RpcError (-32602) for one that there is not."""
+        """One that there is; an upstream runs then. Raises RpcError (-32602)."""
         if name is None or name in self.calls.backends:
             return name or LOCAL
         if name == EDITOR:
             problem = "needs a client that announces capabilities.textDocument"
             raise invalid_params("backend", problem)
-        raise invalid_params("backend", f"there is none called {short(name)!r}")
+        self.upstreams.start(name, self)
+        return name
 
     def configure_session(self, params: SessionConfigureParams) -> SessionResult:
         """`session/configure`. Waits until no change decided under the old scope is under way."""
@@ -238,7 +340,7 @@ class Gateway:
         from pinfold.policy.rules import Anchors, read_rules
 
         anchors = Anchors(project, self._home, _real)
-        known = {*TOOLS, *HOST_TOOLS}
+        known = self._known_tools(self._upstreams)
         ours = read_rules(self._rules, "connection", anchors, known)
         return ours + read_rules(own or (), "session", anchors, known)
 
@@ -263,7 +365,7 @@ class Gateway:
             profile=session.profile,
             scope=session.scope,
             roots=report(session.roots, session.scope, self._volumes),
-            tools=list(TOOLS),
+            tools=[tool["name"] for tool in self.offered(session)],
             prompt_rules=self._prompt_rules(session),
         )
 
@@ -405,15 +507,24 @@ class Gateway:
         session: Session | None = None,
         cached: bool = False,
         answers: Answers = no_approver,
+        on_progress: Callable[[dict[str, Any]], None] | None = None,
+        local: bool = False,
     ) -> ToolResult:
         """`tools/call`: look, decide, do, tag. `session`: the one that the params named when
-        they arrived, where its id may name another one by now.
+        they arrived, where its id may name another one by now. `on_progress` gets what an
+        upstream tells meanwhile. `local`: by the gateway itself, whatever the session is in front
+        of.
 
         Raises RpcError for an unknown session or tool, Cancelled, and with `cached` WouldBlock
         where an answer would have to wait for anything: then nothing has happened yet. The same
         with Asking, where a base rule asks and `answers` has none for this call.
         """
         session = session or self.sessions.get(params.session_id)
+        if session.upstream is not None and not local:
+            if cached:
+                raise WouldBlock
+            mine = ticket or Ticket()
+            return self._call_upstream(session, params, mine, answers, on_progress)
         tool = TOOLS.get(params.name)
         if tool is None:
             raise invalid_params("name", f"there is no tool called {short(params.name)!r}")
@@ -496,13 +607,17 @@ class Gateway:
     def _remember_digest(self, answer: Answer) -> None:
         """What a document of managed memory last was, whichever session saw or wrote it."""
         details = None if answer.outcome is None else answer.outcome.details
-        tag = answer.tag
-        if tag is not None:
-            path, sha256 = tag.path, tag.sha256
-        elif isinstance(details, WriteDetails) and answer.decision and answer.decision.root:
-            path, sha256 = details.path, details.sha256 if answer.published else None
-        else:
-            return
+        written = isinstance(details, WriteDetails) and answer.published
+        if answer.tag is not None:
+            self._remember_tag(answer.tag)
+        elif written and details is not None and answer.decision and answer.decision.root:
+            self._put_digest(details.path, details.sha256)
+
+    def _remember_tag(self, tag: RetentionTag | None) -> None:
+        if tag is not None and tag.sha256 is not None:
+            self._put_digest(tag.path, tag.sha256)
+
+    def _put_digest(self, path: str, sha256: str | None) -> None:
         if sha256 is not None:
             with self._digests_lock:
                 self._digests.pop(path, None)
@@ -574,6 +689,8 @@ class Gateway:
         Raises RpcError for an unknown session, and where no path can be made of the arguments.
         """
         session = session or self.sessions.get(params.session_id)
+        if session.upstream is not None and self.upstreams.answers_for(session, params.name):
+            return self._explain_upstream(session, params)
         call = as_call(params.name)
         if call.action == "shell":
             call = attrs.evolve(call, command=self._gate(session, params.arguments))
@@ -586,6 +703,18 @@ class Gateway:
             with self.calls.decided(session, call, path) as decided:
                 trace.decision = decided.decision
                 return decided.decision
+
+    def _explain_upstream(self, session: Session, params: ExplainParams) -> Decision:
+        from pinfold.relay import Relay
+
+        try:
+            errand = self.upstreams.errand(session, params.name, params.arguments, partly=True)
+            errand = attrs.evolve(errand, answers=session.answers)
+            decision = Relay(self.calls, lambda: 0).decide(errand)
+        except ToolError as error:
+            raise invalid_params("arguments", error.message) from None
+        self._keep_all(session, params.name, errand.traces, "explained")
+        return decision
 
     def _explained_path(self, session: Session, params: ExplainParams) -> str | None:
         if tool := TOOLS.get(params.name):
@@ -621,6 +750,14 @@ class Gateway:
             return None
         directory, base = os.path.split(self._recorder.path)
         return os.path.join(os.path.realpath(directory), base)
+
+
+def _outcome(relayed: "Relayed") -> str:
+    """For the record."""
+    if relayed.error is not None:
+        return "denied" if relayed.denied else f"failed:{relayed.error.kind}"
+    failed = relayed.result is not None and relayed.result.get("isError") is True
+    return "failed:backend" if failed else "done"
 
 
 def _id(member: str, given: str | None) -> str:

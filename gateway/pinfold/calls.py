@@ -68,13 +68,34 @@ class Ticket:
         self._lock = threading.Lock()
         self._publishing = False  # stays so once something is published
         self._cancelled = False
+        self._asked = False
+        self._watcher: Callable[[], None] | None = None
 
     def cancel(self) -> bool:
-        """Cancel the call. False if it is too late."""
+        """Cancel the call. False if it is too late; whoever watches is told in any case."""
         with self._lock:
+            self._asked = True
             if not self._publishing:
                 self._cancelled = True
-            return self._cancelled
+            cancelled, watcher = self._cancelled, self._watcher
+        if watcher is not None:
+            watcher()
+        return cancelled
+
+    @contextmanager
+    def watched(self, watcher: Callable[[], None]) -> Iterator[None]:
+        """Meanwhile `watcher` is called, on any thread, when somebody wants to cancel the call; at
+        once where somebody did."""
+        with self._lock:
+            self._watcher = watcher
+            asked = self._asked
+        if asked:
+            watcher()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._watcher = None
 
     @property
     def published(self) -> bool:
@@ -110,6 +131,11 @@ class Asking(Exception):
         self.key = key
 
 
+def asking_about(tool: str, decision: Decision) -> Asking:
+    """What to raise where a decision is `ask`."""
+    return Asking(decision, ask_key(tool, decision))
+
+
 @attrs.frozen
 class Answer:
     """What became of a call: exactly one of `outcome` and `error` is there."""
@@ -130,7 +156,7 @@ def _refused(request: "Request", decision: Decision) -> Answer | None:
     if decision.decision == "allow":
         return None
     if decision.decision == "ask":
-        raise Asking(decision, ask_key(request.tool.name, decision))
+        raise asking_about(request.tool.name, decision)
     return Answer(decision, error=ToolError("denied", f"Denied: {decision.reason}"))
 
 
@@ -167,7 +193,7 @@ class Calls:
         self.backend = LocalBackend(seam)
         self.backends: dict[str, Backend] = {LOCAL: self.backend}
         self._move_locks = DirectoryLocks()
-        self._files = KeyedLocks()
+        self.files = KeyedLocks()
         self._volumes = volumes
         self._limits = limits
         self._record = record
@@ -228,7 +254,7 @@ class Calls:
                 return Answer(decision, error=_with_near_names(error, decided.opened))
             tag = None
             if decision.root is not None:
-                roots = _whole(decided)
+                roots = whole(decided)
                 sha256 = getattr(outcome.details, "sha256", None)
                 tag = tag_for(
                     decided.opened, decision.root, roots, sha256, complete=outcome.complete
@@ -279,7 +305,7 @@ class Calls:
             self._seam("opened")
             if refused := _refused(request, first.decision):
                 return refused
-            with self._files.hold(first.opened.key) as waited:
+            with self.files.hold(first.opened.key) as waited:
                 if not waited:
                     return self._perform(request, first)
                 with self._deciding(request) as again:
@@ -321,7 +347,7 @@ class Calls:
         with self._ends(session, old, new) as (source, target), ExitStack() as held:
             self._seam("opened")
             for key in sorted({source.opened.key, target.opened.key}, key=repr):
-                held.enter_context(self._files.hold(key))
+                held.enter_context(self.files.hold(key))
             Movement(
                 check(source.opened, source.decision),
                 check(target.opened, target.decision),
@@ -357,7 +383,7 @@ class Calls:
     def _workplace(self, request: Request) -> Workplace:
         session = request.session
         return Workplace(
-            backend=self.backends[session.backend],
+            backend=self.backends.get(session.backend, self.backend),
             limits=self._limits(),
             known=session.known,
             staleness=session.scope.staleness,
@@ -388,7 +414,7 @@ def _answers(session: Session, own: Answers) -> Answers:
     return lambda key: session.answers(key) or own(key)
 
 
-def _whole(decided: Decided) -> tuple[RootFacts, ...]:
+def whole(decided: Decided) -> tuple[RootFacts, ...]:
     """With the reserved directories, for the tag; one that cannot be looked at is not told."""
     try:
         return decided.look.whole()

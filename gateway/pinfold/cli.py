@@ -32,13 +32,21 @@ _PROFILES = ("main", "extraction", "dream", "remember")
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The console script. Exit status: see the commands; 2 for a command that cannot be done."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    upstream: list[str] = []
     if given[:1] == ["serve"]:
         _end_on_signals()
+        if "--" in given:  # what follows is another program's
+            end = given.index("--")
+            given, upstream = given[:end], given[end + 1 :]
     if given[:1] == ["hook"] and _HOOK_FOR_PEOPLE.isdisjoint(given):
         from pinfold.doors.hook.process import main as answer
 
         answer(given[1:])
-    options = _parser().parse_args(given)
+    parser = _parser()
+    options = parser.parse_args(given)
+    options.upstream_command = upstream
+    if upstream and options.upstream is None:
+        parser.error("a command after -- goes with --upstream NAME")
     command: Callable[[argparse.Namespace], int] = options.command
     sys.exit(command(options) if command is _serve else _run(command, options))
 
@@ -151,6 +159,21 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     about.add_argument("--tool-prefix", metavar="TEXT", help="goes before the names of our tools")
     about.add_argument("--layout", choices=("qwen", "claude"), help="where memory roots are")
     about.add_argument("--scope", action="append", default=[], metavar="MEMBER=VALUE")
+    about.add_argument(
+        "--upstream",
+        type=_upstream_name,
+        metavar="NAME",
+        help="be in front of a file server: NAME -- COMMAND ARGUMENT...; without a command, the "
+        "one that the configuration calls so",
+    )
+
+
+def _upstream_name(text: str) -> str:
+    import argparse
+
+    if text in ("", "local", "editor") or not text.isprintable():
+        raise argparse.ArgumentTypeError("this name is taken, or is none")
+    return text
 
 
 def _hook_options(parser: argparse.ArgumentParser) -> None:
@@ -264,6 +287,7 @@ def _flags(options: argparse.Namespace) -> Flags:
         layout=options.layout,
         tool_prefix=options.tool_prefix,
         scope=dict(map(_override, options.scope)),
+        upstream=() if options.upstream is None else (options.upstream, *options.upstream_command),
     )
 
 
@@ -359,13 +383,21 @@ def _index(options: argparse.Namespace) -> int:
 def _doctor(options: argparse.Namespace) -> int:
     if sys.platform == "win32":
         return _failed("Windows is not supported")
+    from pinfold.config import load
     from pinfold.doctor import Case, as_json, examine, is_wrong
+    from pinfold.flags import Flags
     from pinfold_protocol.errors import RpcError
 
     try:
         rules = _rules(options)
         layout = options.layout or "qwen"
-        case = Case(lambda given: _open(options, given), os.environ, layout, rules)
+        case = Case(
+            lambda given: _open(options, given),
+            os.environ,
+            layout,
+            rules,
+            settings=lambda: load(Flags()),
+        )
         findings = examine(case)
     except RpcError as error:
         return _failed(error.message)

@@ -22,7 +22,8 @@ _CONNECTION = tuple(field.name for field in attrs.fields(ConnectionOptions))
 @attrs.frozen
 class UserConfig:
     """The file. `tool_prefix` goes before the names of our tools, for hosts whose own have the
-    same names; the rest is as in `session/open` and in `initializationOptions.pinfold`."""
+    same names; `backend` is the name of the upstream to be in front of; the rest is as in
+    `session/open` and in `initializationOptions.pinfold`."""
 
     profile: Profile | None = None
     scope: ScopePatch | None = None
@@ -31,6 +32,8 @@ class UserConfig:
     limits: Any = None
     rules: Any = None
     audit: Any = None
+    upstreams: Any = None
+    backend: str | None = None
 
 
 @attrs.frozen
@@ -43,6 +46,7 @@ class Settings:
     project: str | None
     tool_prefix: str
     path: str | None
+    backend: str | None = None
 
     def opening(self, project: str) -> SessionOpenParams:
         """The session to open. Raises RpcError (-32602) if the file that was named is where an
@@ -54,7 +58,7 @@ class Settings:
             raise invalid_params(
                 "--config", f"{self.path} is in the project: an agent could change it"
             )
-        return SessionOpenParams(self.profile, project, scope=self.scope)
+        return SessionOpenParams(self.profile, project, scope=self.scope, backend=self.backend)
 
 
 def load(flags: Flags) -> Settings:
@@ -68,9 +72,13 @@ def load(flags: Flags) -> Settings:
         connection = structure(members, ConnectionOptions)
     except RpcError as error:
         raise in_file(path, error) from None
+    more: dict[str, Any] = {}
     if flags.layout is not None:
-        memory = {**(members.get("memory") or {}), "layout": flags.layout}
-        connection = structure({**members, "memory": memory}, ConnectionOptions)
+        more["memory"] = {**(members.get("memory") or {}), "layout": flags.layout}
+    if flags.upstreams:
+        more["upstreams"] = {**(members.get("upstreams") or {}), **flags.upstreams}
+    if more:
+        connection = structure({**members, **more}, ConnectionOptions)
     scope = config.scope
     if flags.scope:
         own = {} if raw is None else raw.get("scope") or {}
@@ -84,6 +92,7 @@ def load(flags: Flags) -> Settings:
         project=flags.project,
         tool_prefix=checked_prefix(prefix, where),
         path=None if raw is None else path,
+        backend=flags.upstream or config.backend,
     )
 
 

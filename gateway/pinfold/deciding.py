@@ -10,10 +10,11 @@ import attrs
 
 from pinfold.memory.roots import Look, RootPath
 from pinfold.paths.errors import reraise
+from pinfold.paths.near import spelling_of
 from pinfold.paths.opened import Opened
 from pinfold.paths.volume import Volumes
 from pinfold.paths.walk import glance, walk
-from pinfold.policy.decide import decide
+from pinfold.policy.decide import decide, guard
 from pinfold.policy.facts import Answers, Call, Effective, Facts, ShellVerdict, unasked
 from pinfold_protocol.decision import Decision
 
@@ -56,12 +57,21 @@ def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> I
         try:
             opened = held.enter_context(walk(path) if changing else glance(path, cached=cached))
             look = held.enter_context(
-                Look(ground.roots, scope, volumes, trust=trust, cached=cached)
+                Look(
+                    ground.roots,
+                    scope,
+                    volumes,
+                    trust=trust,
+                    above=changing and call.tree,
+                    cached=cached,
+                )
             )
             facts = Facts(opened.as_target(), look.whole() if changing else look.names_only())
             if changing:
                 facts = look.add_links_and_aliases(facts, opened)
                 facts = attrs.evolve(facts, record=ground.record)
+            if call.foreign and guard(scope) is not None:
+                facts = attrs.evolve(facts, spelling=spelling_of(opened))
         except OSError as error:  # what cannot be looked at is not changed
             reraise(error, str(error.filename or path))
         decision = decide(call, facts, effective, ground.answers)

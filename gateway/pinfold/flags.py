@@ -4,6 +4,7 @@ Apart from `config`, because most starts need no more than this, and it costs no
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from pinfold_protocol.errors import invalid_params
@@ -12,7 +13,8 @@ _MOST_PREFIX = 32
 
 
 class Flags:
-    """None where it says nothing. Paths as given; `scope` in the names of the wire."""
+    """None where it says nothing. Paths as given; `scope` in the names of the wire. `upstream` is
+    a name and the command that starts it: none where the user's file says that."""
 
     def __init__(
         self,
@@ -22,7 +24,10 @@ class Flags:
         layout: str | None = None,
         tool_prefix: str | None = None,
         scope: dict[str, Any] | None = None,
+        upstream: Sequence[str] = (),
     ) -> None:
+        self.upstream = upstream[0] if upstream else None
+        self._command = upstream[1:]
         self.profile = profile
         self.project = project
         self.config = config
@@ -31,10 +36,18 @@ class Flags:
         self.scope = scope or {}
 
     @property
+    def upstreams(self) -> dict[str, Any]:
+        """The one that it names with its command, as in `initializationOptions.pinfold`."""
+        if self.upstream is None or not self._command:
+            return {}
+        return {self.upstream: {"command": self._command[0], "args": list(self._command[1:])}}
+
+    @property
     def suffice(self) -> bool:
         """Whether there is nothing else to read: no file, no overrides."""
         configured = self.config is not None or os.path.lexists(default_path())
-        return not (configured or self.scope or self.layout)
+        unsaid = self.upstream is not None and not self._command
+        return not (configured or self.scope or self.layout or unsaid)
 
 
 def default_path() -> str:

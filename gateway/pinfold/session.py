@@ -153,9 +153,15 @@ class Session:
         return effective(self.profile, self._enforced(), self._rules, turns)
 
     def _enforced(self) -> dict[str, object]:
-        """What an editor saves is written in place, and with it all other names of the file."""
-        editor = self.backend == EDITOR
-        return {**self._overrides, "hard_links": "deny"} if editor else self._overrides
+        """What an editor saves, or an upstream writes, may be written in place, and with it all
+        other names of the file."""
+        elsewhere = self.backend != LOCAL
+        return {**self._overrides, "hard_links": "deny"} if elsewhere else self._overrides
+
+    @property
+    def upstream(self) -> str | None:
+        """The name of the file server that does its work; None where the gateway does."""
+        return None if self.backend in (LOCAL, EDITOR) else self.backend
 
     def configure(self, patch: ScopePatch | None, rules: tuple[Rule, ...] | None = None) -> None:
         """Exchange the scope, and the rules if they are given: answers to the old ones are gone

@@ -21,7 +21,7 @@ from pinfold_protocol.compaction import TRIGGERS, Names, Trigger
 from pinfold_protocol.decision import RuleSource, Source
 from pinfold_protocol.errors import invalid_params, short
 from pinfold_protocol.session import ScopePatch
-from pinfold_protocol.tools import Content, ImageContent, TextContent
+from pinfold_protocol.tools import AnyContent, Content, ImageContent, TextContent, ToolResult
 
 T = TypeVar("T")
 
@@ -229,8 +229,42 @@ def _content(value: Any, _: Any) -> Content:
     return converter.structure(value, ImageContent)
 
 
+_OURS = {"text": {"type", "text"}, "image": {"type", "data", "mimeType"}}
+
+
+def _any_content(value: Any, _: Any) -> AnyContent:
+    """An item of ours, or an upstream's as it stands."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    if type(kind) is not str:
+        raise _Problem("must be an item with a type")
+    if set(value) != _OURS.get(kind):
+        return value  # type: ignore[no-any-return]
+    return _content(value, None)
+
+
+def _structure_result(cls: type[Any]) -> Callable[[Any, Any], ToolResult]:
+    """Leniently: further members of a result are an upstream's."""
+    build = _structure_class(cls)
+    known = {wire_name(cls, f) for f in attrs.fields(cls) if f.metadata.get("wire", True)}
+
+    def structure(value: Any, _: Any) -> ToolResult:
+        if not isinstance(value, dict):
+            raise _Problem("must be an object")
+        ours = {name: each for name, each in value.items() if name in known}
+        more = {name: each for name, each in value.items() if name not in known}
+        result: ToolResult = build(ours, cls)
+        return attrs.evolve(result, more=more) if more else result
+
+    return structure
+
+
+def _unstructure_result(cls: type[Any]) -> Callable[[ToolResult], dict[str, Any]]:
+    dump = _unstructure_class(cls)
+    return lambda result: {**result.more, **dump(result)} if result.more else dump(result)
+
+
 def _is_content(cls: Any) -> bool:
-    return bool(cls == Content)
+    return bool(cls in (Content, AnyContent))
 
 
 def _trigger(value: Any, _: Any) -> Any:
@@ -274,14 +308,18 @@ converter.register_structure_hook_func(_one_of(Trigger), _trigger)
 converter.register_structure_hook_func(_one_of(Names | None), _names)
 converter.register_structure_hook_func(_one_of(Source | None), _source)
 converter.register_structure_hook_func(_is_token, _token)
-converter.register_structure_hook_func(_is_content, _content)
+converter.register_structure_hook_func(_one_of(Content), _content)
+converter.register_structure_hook_func(_one_of(AnyContent), _any_content)
 converter.register_structure_hook_func(_is_literal, _literal)
 converter.register_structure_hook_factory(_is_list, _structure_list)
 converter.register_structure_hook_factory(attrs.has, _structure_class)
 converter.register_structure_hook_factory(lambda cls: cls is ScopePatch, _structure_patch)
+converter.register_structure_hook_factory(lambda cls: cls is ToolResult, _structure_result)
 converter.register_unstructure_hook_factory(attrs.has, _unstructure_class)
+converter.register_unstructure_hook_factory(lambda cls: cls is ToolResult, _unstructure_result)
 converter.register_unstructure_hook_func(
-    _is_content, lambda item: converter.get_unstructure_hook(type(item))(item)
+    _is_content,
+    lambda item: item if type(item) is dict else converter.get_unstructure_hook(type(item))(item),
 )
 converter.register_unstructure_hook_func(
     _one_of(Trigger), lambda trigger: converter.get_unstructure_hook(type(trigger))(trigger)

@@ -22,6 +22,7 @@ MEMORY_ROOTS = "memory/roots"
 MEMORY_INDEX = "memory/index"
 TOOLS_LIST = "tools/list"
 TOOLS_CALL = "tools/call"
+TOOLS_DID_CHANGE = "tools/didChange"
 POLICY_EXPLAIN = "policy/explain"
 CONTEXT_COMPACT = "context/compact"
 CONTEXT_RESET = "context/reset"
@@ -54,6 +55,7 @@ METHODS: dict[str, Method] = {
     POLICY_EXPLAIN: Method(decision.ExplainParams, decision.Decision),
     CONTEXT_COMPACT: Method(compaction.CompactParams, compaction.CompactResult),
     CONTEXT_RESET: Method(session.SessionParams, compaction.ResetResult),
+    TOOLS_DID_CHANGE: Method(tools.ToolsDidChangeParams, None, "gateway-to-host"),
     MEMORY_DID_CHANGE: Method(session.MemoryDidChangeParams, None, "gateway-to-host"),
     FILE_DID_CHANGE: Method(session.FileDidChangeParams, None, "gateway-to-host"),
     PERMISSION_REQUEST: Method(

@@ -86,7 +86,7 @@ class _Definitions:
             "type": "object",
             "properties": properties,
             "required": required,
-            "additionalProperties": False,
+            "additionalProperties": any(f.metadata.get("open") for f in attrs.fields(cls)),
         }
 
 

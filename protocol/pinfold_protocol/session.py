@@ -1,6 +1,6 @@
 """Sessions, scopes and memory roots (sections 2, 3 and 7 of the contract)."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
@@ -93,6 +93,38 @@ class AuditOptions:
     keep: int = 3
 
 
+PathUse = Literal["read", "write", "create", "delete", "move-from", "move-to"]
+ServedTool = Literal["read_file", "write_file", "edit"]
+
+
+@attrs.frozen
+class ToolMapping:
+    """What is known of one tool of an upstream.
+
+    `paths`: its arguments that are a path, or a list of them, and what the tool does there.
+    `arguments`: what else it takes. `serves`: the tool of ours that it stands for (`read_file` is
+    `read_memory` too), and `words` our arguments in its words: `file_path` → `path`; with
+    `edits`, also `edits.old_string` and `edits.new_string`.
+    """
+
+    paths: dict[str, PathUse] = attrs.Factory(dict)
+    arguments: list[str] = attrs.Factory(list)
+    serves: ServedTool | None = None
+    words: dict[str, str] = attrs.Factory(dict)
+
+
+@attrs.frozen
+class UpstreamOptions:
+    """A file server that speaks MCP on stdio. `env` is laid over the gateway's own environment,
+    `cwd` is absolute or begins with `~/`; `tools` says what is not known of its tools anyway."""
+
+    command: str
+    args: list[str] = attrs.Factory(list)
+    env: dict[str, str] | None = None
+    cwd: str | None = None
+    tools: dict[str, ToolMapping] | None = None
+
+
 @attrs.frozen
 class EditorSession:
     """The editor's own session: what its language service sees, and under which renames and code
@@ -112,15 +144,15 @@ class EditorSession:
 
 @attrs.frozen
 class ConnectionOptions:
-    """`initializationOptions.pinfold`. `upstreams` is not supported yet. Without
-    `audit` nothing is recorded. `session`: for a client with text documents only."""
+    """`initializationOptions.pinfold`. Without `audit` nothing is recorded. `session`: for a client
+    with text documents only. `upstreams`: by the name that `session/open` gives as `backend`."""
 
     memory: MemoryOptions | None = None
     limits: Limits | None = None
     rules: list[RuleSpec] | None = None
     audit: AuditOptions | None = None
     session: EditorSession | None = None
-    upstreams: Any = attrs.field(default=None, metadata={"unsupported": True})
+    upstreams: dict[str, UpstreamOptions] | None = None
 
 
 @attrs.frozen
@@ -142,7 +174,8 @@ class Root:
 
 @attrs.frozen
 class SessionOpenParams:
-    """`session/open`. `project_root` is an absolute path or a `file:` URI."""
+    """`session/open`. `project_root` is an absolute path or a `file:` URI; `backend` is `local`
+    (the default) or a configured upstream's name."""
 
     profile: Profile
     project_root: str

@@ -137,6 +137,15 @@ class EditDetails(WriteDetails):
 
 
 @attrs.frozen
+class UpstreamDetails:
+    """What an upstream did: its own name for the tool, and the real path that it was given."""
+
+    upstream: str
+    tool: str
+    path: str | None = None
+
+
+@attrs.frozen
 class ErrorDetails:
     """`pinfold/details.error`; further members depend on the kind."""
 
@@ -156,12 +165,15 @@ class Annotations:
 
 @attrs.frozen
 class Tool:
-    """One tool as a model sees it; `input_schema` is a flat JSON Schema object."""
+    """One tool as a model sees it; `input_schema` is a flat JSON Schema object. An upstream's own
+    tool may have a title and an `output_schema`."""
 
     name: str
     description: str
     input_schema: dict[str, Any]
     annotations: Annotations
+    title: str | None = attrs.field(default=None, metadata={"omit_null": True})
+    output_schema: dict[str, Any] | None = attrs.field(default=None, metadata={"omit_null": True})
 
 
 @attrs.frozen
@@ -173,9 +185,17 @@ class ToolsListParams:
 
 @attrs.frozen
 class ToolsListResult:
-    """The tools offered."""
+    """The tools offered; with a session, the ones that this session may call."""
 
     tools: list[Tool]
+
+
+@attrs.frozen
+class ToolsDidChangeParams:
+    """`tools/didChange`: an upstream has other tools now; `backend` is its name. A host that wants
+    to know which asks `tools/list` again."""
+
+    backend: str
 
 
 @attrs.frozen
@@ -207,17 +227,26 @@ class ImageContent:
 
 
 Content = TextContent | ImageContent
+AnyContent = TextContent | ImageContent | dict[str, Any]
+"""An upstream's items may have other types and further members: those stay as they came."""
 
 
 @attrs.frozen
 class ToolResult:
-    """The answer to `tools/call`; MCP's shape. `meta` is `_meta` on the wire."""
+    """The answer to `tools/call`; MCP's shape. `meta` is `_meta` on the wire. `more`: what an
+    upstream adds beyond these members (`structuredContent` and others), as it came."""
 
-    content: list[Content]
+    content: list[AnyContent]
     is_error: bool
     meta: dict[str, Any] = attrs.field(metadata={"wire_name": "_meta"})
+    more: dict[str, Any] = attrs.field(factory=dict, metadata={"wire": False, "open": True})
 
     @property
     def text(self) -> str:
         """The first text item: for a read, exactly the selected text. Empty if there is none."""
-        return next((item.text for item in self.content if isinstance(item, TextContent)), "")
+        for item in self.content:
+            if isinstance(item, TextContent):
+                return item.text
+            if isinstance(item, dict) and isinstance(item.get("text"), str):
+                return str(item["text"])
+        return ""

@@ -95,6 +95,7 @@ class Desk:
             "SCENARIO": scenario,
             "MEMORY": str(self.memory),
             "TOLD": str(self._told),
+            "STARTED": str(self._started),
             "DRIVE": str(DRIVE),
             "EDITORS": str(EDITORS),
         }

@@ -35,7 +35,7 @@ def drive(emacs: str, desk: Desk, scenario: str) -> dict[str, Any]:
     command: list[str | Path] = [emacs, *BATCH, *library, "-l", DRIVE / "emacs.el"]
     told = desk.drive(command, scenario)
     desk.wait_until_ended()
-    assert len(desk.servers) == 1
+    assert len(desk.servers) == (2 if scenario == "died" else 1)
     return told
 
 
@@ -111,9 +111,20 @@ def test_typing_in_between(emacs: str, desk: Desk) -> None:
 def test_what_changes_on_disk_is_shown(emacs: str, desk: Desk) -> None:
     told = drive(emacs, desk, "disk")
     assert not told["call"]["isError"] and not told["modified"] and told["managed"]
+    assert told["other"] is False
+
+
+def test_a_gateway_that_dies(emacs: str, desk: Desk) -> None:
+    """Who waits is told, and the next request starts another gateway."""
+    told = drive(emacs, desk, "died")
+    assert (told["problem"], told["buffer"], told["tools"]) == (True, RELEASES, 4)
 
 
 def test_a_host_in_elisp(emacs: str, desk: Desk) -> None:
     told = drive(emacs, desk, "host")
     assert (told["tools"], told["managed"], told["wrong"]) == (4, True, -32602)
     assert (told["memory"], told["servers"]) == (str(desk.index), 1)
+
+
+def test_no_gateway_outlives_it_when_it_is_killed(emacs: str, desk: Desk) -> None:
+    drive(emacs, desk, "killed")

@@ -33,7 +33,7 @@ def drive(desk: Desk, scenario: str) -> dict[str, Any]:
     command: list[str | Path] = [neovim(), "--headless", "+luafile " + str(DRIVE / "neovim.lua")]
     told = desk.drive(command, scenario)
     desk.wait_until_ended()
-    assert len(desk.servers) == 1
+    assert len(desk.servers) == (2 if scenario == "died" else 1)
     return told
 
 
@@ -100,3 +100,14 @@ def test_what_changes_on_disk_is_shown(desk: Desk) -> None:
 def test_a_host_in_lua(desk: Desk) -> None:
     told = drive(desk, "host")
     assert (told["wrong"], told["tools"], told["clients"]) == (-32602, 4, 1)
+
+
+def test_a_gateway_that_dies(desk: Desk) -> None:
+    """Who waits is told, and the next request starts another gateway."""
+    told = drive(desk, "died")
+    assert told["problem"] == "The gateway has ended."
+    assert (told["buffer"], told["tools"]) == (RELEASES.removesuffix("\n"), 4)
+
+
+def test_no_gateway_outlives_it_when_it_is_killed(desk: Desk) -> None:
+    drive(desk, "killed")

@@ -138,3 +138,20 @@ def test_nothing_is_folded_in_a_pipe(tmp_path: Path) -> None:
     path = "/" + "long/" * 50 + "name.md"
     result = pinfold(tmp_path, "explain", path, COLUMNS="40")
     assert path in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["serve", "--", "cat"], "goes with --upstream"),
+        (["serve", "--upstream", "local", "--", "cat"], "this name is taken"),
+        (["serve", "--upstream", "editor"], "this name is taken"),
+        (["serve", "--upstream", ""], "or is none"),
+        (["serve", "--upstream"], "expected one argument"),
+    ],
+)
+def test_an_upstream_that_cannot_be_is_refused(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    result = pinfold(tmp_path, *arguments)
+    assert result.returncode == 2 and words in result.stderr and not result.stdout

@@ -12,13 +12,16 @@ from typing import Any
 
 import pytest
 
+from fronts import runs, started, upstream
 from pinfold.app import Gateway
+from pinfold.config import load as load_config
 from pinfold.doctor import Case, Limits, as_json, examine, is_wrong
 from pinfold.doctor.examine import never_matches
 from pinfold.doctor.finding import KINDS, MOST_SPOTS, finding
 from pinfold.doctor.mounts import Mount, mount_of, mounts_below
 from pinfold.doctor.tree import LIMITS, take
 from pinfold.doctor.volume import probe
+from pinfold.flags import Flags
 from pinfold.paths.kernel import platform
 from pinfold.rulefile import load
 from pinfold_protocol.convert import structure
@@ -679,3 +682,43 @@ def test_every_id_is_documented() -> None:
     documented = {row[1].strip(" `"): row[2].strip() for row in rows if len(row) > 3}
     levels = {name: kind.level for name, kind in KINDS.items()}
     assert {name: level.split()[0] for name, level in documented.items()} == levels
+
+
+# Upstreams
+
+UPSTREAMS: list[tuple[dict[str, Any] | str, dict[str, str]]] = [
+    ({}, {}),
+    ({"upstreams": {}}, {}),
+    ({"upstreams": {"up": {"command": "/nowhere"}}}, {"upstream-fails": "No such file"}),
+    ({"upstreams": {"up": "BAD"}}, {"upstream-unmapped": "1 tool: odd"}),
+    (
+        {"upstreams": {"up": "MISNAMED"}},
+        {"upstream-unmapped": "odd", "upstream-no-such-tool": "od"},
+    ),
+    ({"upstreams": {"up": "WHOLE"}}, {"upstream": "6 tools"}),
+    ({"upstreams": {"local": {"command": "x"}}}, {"configuration-refused": "upstreams.local"}),
+    ({"upstreams": {"up": {"commnad": "x"}}}, {"configuration-refused": "commnad"}),
+]
+
+
+@pytest.mark.parametrize(("config", "right"), UPSTREAMS)
+def test_upstreams_in_the_configuration(tmp_path: Path, config: Any, right: dict[str, str]) -> None:
+    bad = upstream(tmp_path / "log")
+    kinds: dict[str, Any] = {"BAD": {}, "MISNAMED": {"od": {}}, "WHOLE": {"odd": {}}}
+    for name, each in (config.get("upstreams") or {}).items():
+        if isinstance(each, str):
+            up = {**bad, "tools": {**bad["tools"], **kinds[each]}}
+            config = {"upstreams": {name: up}}
+    path = write(tmp_path / "config.json", json.dumps(config))
+    patient = Patient(tmp_path).healthy()
+    case = Case(
+        lambda rules: patient.open("dream", {}, rules),
+        patient.env,
+        settings=lambda: load_config(Flags(config=path)),
+    )
+    found = {each["id"]: each["title"] for each in as_json(examine(case))}
+    about = {k: v for k, v in found.items() if k.startswith(("upstream", "configuration"))}
+    assert set(about) == set(right)
+    assert all(right[name] in title for name, title in about.items()), about
+    log = tmp_path / "log"
+    assert not any(map(runs, started(log) if log.exists() else []))

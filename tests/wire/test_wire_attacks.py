@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pinfold.doors.codec import parse
-from pinfold.doors.oversized import id_of_oversized
 from pinfold_protocol.framing import EDGE, Oversized
+from pinfold_protocol.oversized import id_of_oversized
 from support import DEADLINE, SERVE, Held, Raw, clean_env, framed, peak_kib, read, request, write
 
 

@@ -9,6 +9,11 @@ return {
   root_dir = function(_, on_dir)
     on_dir(require('pinfold').root())
   end,
+  on_exit = function(_, _, client_id)
+    vim.schedule(function()
+      require('pinfold').ended(client_id)
+    end)
+  end,
   handlers = {
     ['workspace/applyEdit'] = function(...)
       return require('pinfold.edits').apply(...)

@@ -13,6 +13,9 @@ local COMMANDS = {
 
 for name, about in pairs(COMMANDS) do
   vim.api.nvim_create_user_command(name, function()
-    require('pinfold')[about[1]]()
+    local ok, problem = pcall(require('pinfold')[about[1]])
+    if not ok then
+      vim.notify(problem, vim.log.levels.ERROR)
+    end
   end, { desc = about[2] })
 end

@@ -7,6 +7,13 @@ function! pinfold#root() abort
   return empty(l:git) ? getcwd() : fnamemodify(l:git, ':p:h:h')
 endfunction
 
+call ale#Set('markdown_pinfold_executable', 'pinfold')
+
+" The program that is the gateway.
+function! pinfold#program() abort
+  return ale#Var(bufnr(''), 'markdown_pinfold_executable')
+endfunction
+
 " Any method of the contract, on the connection of the current buffer: Callback gets the answer, with
 " `result` or `error`. What was typed is told first.
 function! pinfold#request(method, params, Callback) abort
@@ -22,6 +29,9 @@ function! s:complain(message) abort
 endfunction
 
 function! s:command(name, Done) abort
+  if !executable(pinfold#program())
+    return s:complain('there is no ' . pinfold#program() . ' on the PATH')
+  endif
   let l:argument = {'uri': ale#util#ToURI(expand('%:p'))}
   let l:params = {'command': a:name, 'arguments': [l:argument]}
   call pinfold#request('workspace/executeCommand', l:params, {answer ->
@@ -30,8 +40,8 @@ endfunction
 
 " Show the document where it is now.
 function! s:follow(said, moved) abort
-  let l:old = bufnr(a:moved.from)
-  if l:old == bufnr('')
+  if expand('%:p') is# a:moved.from
+    let l:old = bufnr('')
     let l:view = winsaveview()
     execute 'keepalt edit' fnameescape(a:moved.to)
     call winrestview(l:view)

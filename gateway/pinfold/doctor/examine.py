@@ -9,12 +9,14 @@ from typing import Any
 import attrs
 
 from pinfold.app import Gateway
+from pinfold.config import Settings
 from pinfold.doctor.contents import contents, survey
 from pinfold.doctor.finding import Finding, Spot, count, finding
 from pinfold.doctor.machine import environment, machine, record
 from pinfold.doctor.mounts import mounts
 from pinfold.doctor.place import Subject, overlaps, place
 from pinfold.doctor.tree import LIMITS, Limits
+from pinfold.doctor.upstreams import upstreams
 from pinfold.memory.roots import Look, RootPath
 from pinfold.paths.volume import Volumes
 from pinfold.policy.facts import RootFacts
@@ -33,13 +35,15 @@ _HARMLESS = {"decision": "allow", "tools": ["read_file"]}
 @attrs.frozen
 class Case:
     """What is to be examined. `open`: opens a gateway with one session that has these rules, and
-    raises RpcError; `rules` as plain data."""
+    raises RpcError; `rules` as plain data. `settings`: reads the user's configuration, and raises
+    RpcError; None where it is not to be looked at."""
 
     open: Open
     env: Mapping[str, str]
     layout: str = "qwen"
     rules: list[Any] | None = None
     limits: Limits = LIMITS
+    settings: Callable[[], Settings] | None = None
 
 
 def examine(case: Case) -> list[Finding]:
@@ -53,6 +57,8 @@ def examine(case: Case) -> list[Finding]:
     found += about_session(session.scope)
     with ExitStack() as held:
         found += _roots(session, case.limits, held)
+    if case.settings is not None:
+        about_rules += upstreams(case.settings, case.open(None)[0])
     return [*found, *about_rules, *record()]
 
 

@@ -83,6 +83,16 @@ KINDS: dict[str, Kind] = {
     "rules": Kind("ok"),
     "rule-refused": Kind("wrong", "Correct it: hosts that send it cannot open a session."),
     "rule-never-matches": Kind("wrong", "Leave paths out, or name a tool that has a path."),
+    # Upstreams
+    "configuration-refused": Kind(
+        "wrong", "Correct it: no session of an MCP client can be opened."
+    ),
+    "upstream": Kind("ok"),
+    "upstream-fails": Kind("wrong", "Correct it: no session in front of it can be opened."),
+    "upstream-unmapped": Kind(
+        "note", "Sessions that protect memory deny them; upstreams.NAME.tools can say what they do."
+    ),
+    "upstream-no-such-tool": Kind("wrong", "Correct the name: what is said of it has no effect."),
     # The record
     "record": Kind("ok"),
     "record-unusable": Kind("wrong", "Move it away, or let the host name another place."),

@@ -24,9 +24,10 @@ from pinfold_protocol.errors import METHOD_NOT_FOUND, RpcError, invalid_params, 
 if TYPE_CHECKING:
     from pinfold.calls import Asking
     from pinfold.config import Settings
-    from pinfold.doors.native import Native
+    from pinfold.doors.native import Native, Progress
     from pinfold.flags import Flags
     from pinfold.session import Session
+    from pinfold.upstreams import Client
     from pinfold_protocol.decision import Asked
     from pinfold_protocol.session import MemoryDidChangeParams
     from pinfold_protocol.tools import ToolsCallParams
@@ -43,6 +44,8 @@ _ROOTS_SECONDS = 2.0
 _END_SECONDS = 5.0
 _PROGRESS_SECONDS = 1.0
 _NOBODY = Questions(lambda: 0, None)
+_ASKED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation"}
+"""What an upstream may ask the client, and the capability that the client needs for that."""
 _MANAGED = {"priority": 1, "audience": ["assistant"]}
 _CACHEABLE = (
     "server/discover",
@@ -100,6 +103,7 @@ class Mcp:
         self._waiting: deque[tuple[Request, asyncio.Future[Any], Callable[[], Any]]] = deque()
         self._subscriptions = memory.Subscriptions()
         native.memory_changed = self._memory_changed_in_thread
+        native.upstream_client = self._as_client
 
     # The lifecycle
 
@@ -160,10 +164,18 @@ class Mcp:
         self._loop.call_soon(lambda: self._native.gateway)
         return {
             "protocolVersion": self._version,
-            "capabilities": _capabilities(),
+            "capabilities": _capabilities(upstream=self._has_upstream),
             "serverInfo": _identity(),
             "instructions": instructions,
         }
+
+    @property
+    def _has_upstream(self) -> bool:
+        """Whether the session of this connection is in front of an upstream, as far as the flags
+        and the user's file say. Without a file the flags tell, and nothing is read."""
+        if self._settings is None and self._flags.suffice:
+            return self._flags.upstream is not None
+        return self.settings.backend not in (None, "local")
 
     def _discover(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -322,13 +334,17 @@ class Mcp:
 
     # Tools
 
-    def _list_tools(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
-        from pinfold.tools.registry import offered
-        from pinfold_protocol.convert import unstructure
+    def _list_tools(self, request: Request, params: dict[str, Any]) -> Any:
+        """An upstream's own tools as it lists them, so that needs the session."""
+        prefix, gateway = self.settings.tool_prefix, self._native.gateway
 
-        prefix = self.settings.tool_prefix
-        tools = [unstructure(tool) for tool in offered()]
-        return {"tools": [{**tool, "name": prefix + tool["name"]} for tool in tools]}
+        def listed(session: "Session | None" = None) -> dict[str, Any]:
+            tools = gateway.offered(session)
+            return {"tools": [{**tool, "name": prefix + tool["name"]} for tool in tools]}
+
+        if not self._has_upstream:
+            return listed()
+        return self._with_session(request, lambda: listed(gateway.sessions.get(_SESSION)))
 
     def _call_tool(self, request: Request, params: dict[str, Any]) -> Any:
         name, arguments = params.get("name"), params.get("arguments")
@@ -350,7 +366,12 @@ class Mcp:
                 session_id, name, arguments or {}, call_id=_call_id(params, meta)
             )
             request.session_id = session_id
-            return self._native.call(request, typed, questions=self._questions(params, meta))
+            return self._native.call(
+                request,
+                typed,
+                questions=self._questions(params, meta),
+                progress=self._progress(request, meta.get("progressToken")),
+            )
 
         if not isinstance(own, str | None):
             raise invalid_params("sessionId", "must be a string")
@@ -361,7 +382,84 @@ class Mcp:
         )
         if not isinstance(result, Awaitable):
             return _as_mcp(result)
-        return self._called(request, result, meta.get("progressToken"))
+        # An upstream tells of its progress itself.
+        if own is None or own == _SESSION:
+            theirs = self._has_upstream
+        else:
+            theirs = self._native.is_upstream(own)
+        return self._called(request, result, None if theirs else meta.get("progressToken"))
+
+    def _progress(self, request: Request, token: Any) -> "Progress | None":
+        """Hands on what an upstream tells, under the client's own token."""
+        if type(token) not in (int, str):
+            return None
+
+        def tell(params: dict[str, Any]) -> None:
+            if self._native.is_running(request):
+                self._rpc.notify("notifications/progress", {**params, "progressToken": token})
+
+        return lambda params: self._native.on_loop(lambda: tell(params))
+
+    # What an upstream says by itself
+
+    def _as_client(self) -> "Client":
+        """What this client can do for an upstream."""
+        from pinfold.upstreams import Client
+
+        def tell(method: str, params: dict[str, Any], *, always: bool = False) -> None:
+            self._native.on_loop(lambda: self._tell(method, params), always=always)
+
+        return Client(
+            capabilities=self._for_upstream,
+            on_tools=lambda name: tell("notifications/tools/list_changed", {}, always=True),
+            on_log=lambda name, params: tell("notifications/message", params),
+            ask=self._ask_for_upstream,
+        )
+
+    def _tell(self, method: str, params: dict[str, Any]) -> None:
+        """The stateless revision knows no notifications outside of a request."""
+        if self._version is not None:
+            self._rpc.notify(method, params)
+
+    def _for_upstream(self) -> dict[str, Any]:
+        """Of what the client can do, what an upstream may ask for. Not its roots: a file server
+        that is told of roots may forget the directories that its user gave it."""
+        known = self._capabilities if isinstance(self._capabilities, dict) else {}
+        return {name: known[name] for name in _ASKED.values() if isinstance(known.get(name), dict)}
+
+    def _ask_for_upstream(
+        self,
+        method: str,
+        params: dict[str, Any],
+        answer: Callable[[Any], None],
+        fail: Callable[[RpcError], None],
+    ) -> Callable[[], None]:
+        """A question of an upstream's to the client; on the upstream's thread."""
+        if _ASKED.get(method) not in self._for_upstream() or self._version is None:
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {short(method)}")
+        tasks: list[asyncio.Task[None]] = []
+
+        async def put() -> None:
+            try:
+                answer(await self._rpc.ask(method, params))
+            except RpcError as error:
+                fail(error)
+
+        def begin() -> None:
+            tasks.append(asyncio.ensure_future(put()))
+
+        def withdraw() -> None:
+            self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+
+        self._loop.call_soon_threadsafe(begin)
+        return withdraw
+
+    def _set_level(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
+        """`logging/setLevel`: for the upstream, which is all that logs here."""
+        level = params.get("level")
+        if isinstance(level, str) and self._has_upstream:
+            self._native.gateway.upstreams.set_level(level)
+        return {}
 
     def _questions(
         self, params: dict[str, Any], meta: dict[str, Any]
@@ -421,7 +519,7 @@ class Mcp:
         typed = ToolsCallParams(_SESSION, "read_memory", memory.reading(path))
 
         def start() -> Any:
-            result = self._native.call(request, typed, questions=_NOBODY)
+            result = self._native.call(request, typed, questions=_NOBODY, local=True)
             if not isinstance(result, Awaitable):
                 return memory.as_contents(uri, result, stateless=stateless)
             return later(result)
@@ -474,12 +572,12 @@ def _identity() -> dict[str, str]:
     return {"name": SERVER_NAME, "title": "pinfold: scoped memory tools", "version": __version__}
 
 
-def _capabilities(*, stateless: bool = False) -> dict[str, Any]:
+def _capabilities(*, stateless: bool = False, upstream: bool = False) -> dict[str, Any]:
     from pinfold.doors.native import ours
 
     resources = {} if stateless else {"subscribe": True, "listChanged": True}
     return {
-        "tools": {},
+        **({"tools": {"listChanged": True}, "logging": {}} if upstream else {"tools": {}}),
         "resources": resources,
         "prompts": {},
         "experimental": {"pinfold": ours()},
@@ -506,7 +604,10 @@ def _as_mcp(result: dict[str, Any]) -> dict[str, Any]:
     """A read of managed memory also carries MCP's own hint to keep it."""
     if "pinfold/retention" not in result["_meta"]:
         return result
-    content = [{**item, "annotations": _MANAGED} for item in result["content"]]
+    content = [
+        {**item, "annotations": {**_MANAGED, **(item.get("annotations") or {})}}
+        for item in result["content"]
+    ]
     return {**result, "content": content}
 
 
@@ -514,7 +615,7 @@ _Handler = Callable[[Mcp, Request, dict[str, Any]], Any]
 _HANDLERS: dict[str, _Handler] = {
     "ping": Mcp._nothing,
     "server/discover": Mcp._discover,
-    "logging/setLevel": Mcp._nothing,
+    "logging/setLevel": Mcp._set_level,
     "tools/list": Mcp._list_tools,
     "tools/call": Mcp._call_tool,
     "resources/list": Mcp._list_resources,

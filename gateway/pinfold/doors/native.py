@@ -6,6 +6,7 @@ decided; changes to one path run in order of arrival; nothing else is ordered.
 """
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pinfold.flags import Flags
     from pinfold.policy.facts import AskKey
     from pinfold.session import Session
+    from pinfold.upstreams import Client
     from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Asked
     from pinfold_protocol.memory import MemoryIndexParams
@@ -55,8 +57,52 @@ _REST_SECONDS = 1.0
 _CALL = "tools/call"
 _OPTIONS = "initializationOptions.pinfold"
 _MOST_QUESTIONS = 8
+_MOST_SAID = 1000
+"""How much that an upstream says by itself may wait for the loop; more is dropped."""
 _PUBLISHING_SECONDS = 60.0
 """How long `session/close` and `shutdown` wait for a disk that does not answer."""
+
+
+Progress = Callable[[dict[str, Any]], None]
+"""Gets what an upstream tells of a call under way (MCP's members but the token), on any thread."""
+_LEVELS = {"emergency": 1, "alert": 1, "critical": 1, "error": 1, "warning": 2, "notice": 3}
+"""MCP's levels as LSP's kinds of message; what is less is 4, a log line."""
+
+
+class _WorkDone:
+    """LSP's way to tell of progress, for a token that the host chose."""
+
+    def __init__(self, native: "Native", request: Request, token: int | str) -> None:
+        self._native = native
+        self._request = request
+        self._token = token
+        self._begun = False
+
+    def __call__(self, params: dict[str, Any]) -> None:
+        """Tell; on any thread."""
+        self._native.on_loop(lambda: self._report(params))
+
+    def _report(self, params: dict[str, Any]) -> None:
+        if not self._native.is_running(self._request):
+            return
+        if not self._begun:
+            self._begun = True
+            self._say({"kind": "begin", "title": "the file server"})
+        done, total, message = (params.get(name) for name in ("progress", "total", "message"))
+        value: dict[str, Any] = {"kind": "report"}
+        if isinstance(message, str):
+            value["message"] = message
+        if isinstance(done, int | float) and isinstance(total, int | float) and total > 0:
+            value["percentage"] = max(0, min(100, int(100 * done / total)))
+        self._say(value)
+
+    def end(self) -> None:
+        """On the loop, before the answer."""
+        if self._begun and self._native.is_running(self._request):
+            self._say({"kind": "end"})
+
+    def _say(self, value: dict[str, Any]) -> None:
+        self._native.rpc.notify("$/progress", {"token": self._token, "value": value})
 
 
 class _Call:
@@ -70,7 +116,10 @@ class _Call:
         session: "Session",
         questions: "Questions | Rounds | None",
         work: "list[asyncio.Future[Any]] | None" = None,
+        progress: "Progress | None" = None,
     ) -> None:
+        self.progress = progress
+        self.local = session.upstream is None
         self.request = request
         self.params = params
         self.ticket = ticket
@@ -102,6 +151,9 @@ class Native:
         self._pool = ThreadPoolExecutor(_WORKERS + _ABANDONED, thread_name_prefix="pinfold")
         # A slow directory must not keep sessions from being opened.
         self._session_pool = ThreadPoolExecutor(_SESSION_WORKERS, thread_name_prefix="session")
+        self._upstream_pool: ThreadPoolExecutor | None = None
+        self._said = 0
+        self._said_lock = threading.Lock()
         self._session_messages: set[asyncio.Future[Any]] = set()
         self._lanes: dict[str, Lane] = {}
         self._turns: dict[str, Turn] = {}
@@ -114,6 +166,7 @@ class Native:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._gateway: Gateway | None = None
         self.memory_changed: Callable[[MemoryDidChangeParams], None] = self._tell_of_change
+        self.upstream_client: Callable[[], Client] = self._as_client
         self.rpc: Rpc
         wire.on_drained = self._admit
 
@@ -152,6 +205,13 @@ class Native:
         self.set_options(options)
         return options.session
 
+    def _from_flags(self, upstreams: dict[str, Any]) -> None:
+        """The upstream that the command line gives. Raises RpcError (-32602)."""
+        from pinfold_protocol.convert import structure
+        from pinfold_protocol.session import ConnectionOptions
+
+        self.set_options(structure({"upstreams": upstreams}, ConnectionOptions, "--upstream"))
+
     def _require_valid(self, session: "EditorSession") -> None:
         """Whatever can be said of it without a look at the disk. Raises RpcError (-32602)."""
         try:
@@ -174,6 +234,8 @@ class Native:
     def set_options(self, options: "ConnectionOptions") -> None:
         """Defaults for the sessions of this connection. Raises RpcError (-32602)."""
         self.gateway.set_options(options)
+        if options.upstreams:
+            self.gateway.upstreams.client = self.upstream_client()
         self._wire.framer.max_body = self.gateway.limits.max_message_bytes
 
     @property
@@ -187,6 +249,8 @@ class Native:
             self._gateway.on_memory_change = self.memory_changed
             self._gateway.on_file_change = self._tell_of_file
             self._gateway.on_trouble = log
+            if upstreams := self._flags().upstreams:
+                self._from_flags(upstreams)
         return self._gateway
 
     def watch_memory(self, changed: Callable[[], None]) -> None:
@@ -214,6 +278,45 @@ class Native:
     def _tell(self, method: str, params: Any) -> None:
         body = serialize({"jsonrpc": "2.0", "method": method, "params": _plain(params)})
         self._loop.call_soon_threadsafe(self._wire.send, body)
+
+    # What an upstream says by itself
+
+    def _as_client(self) -> "Client":
+        """A host of our own protocol: told of other tools, and what an upstream logs. It cannot be
+        asked anything."""
+        from pinfold.upstreams import Client
+
+        return Client(
+            on_tools=lambda name: self.on_loop(lambda: self._tools_changed(name), always=True),
+            on_log=lambda name, params: self.on_loop(lambda: self._logged(name, params)),
+        )
+
+    def on_loop(self, work: Callable[[], None], *, always: bool = False) -> None:
+        """From any thread. What can be missed is dropped while the host, or the loop, is far
+        behind: an upstream may say more than anybody wants to hear."""
+        with self._said_lock:
+            if self._said >= _MOST_SAID and not always:
+                return
+            self._said += 1
+
+        def run() -> None:
+            with self._said_lock:
+                self._said -= 1
+            if always or not self._wire.congested:
+                work()
+
+        self._loop.call_soon_threadsafe(run)
+
+    def _tools_changed(self, name: str) -> None:
+        from pinfold_protocol.methods import TOOLS_DID_CHANGE
+
+        self.rpc.notify(TOOLS_DID_CHANGE, {"backend": name})
+
+    def _logged(self, name: str, params: dict[str, Any]) -> None:
+        level, data = params.get("level"), params.get("data")
+        text = data if isinstance(data, str) else serialize(data).decode("utf-8", "replace")
+        kind = _LEVELS.get(level, 4) if isinstance(level, str) else 4
+        self.rpc.notify("window/logMessage", {"type": kind, "message": f"{name}: {text}"})
 
     def speaks(self, method: str, params: Any) -> Dialect | None:
         """MCP says its revision in its first request, or asks what or whether there is."""
@@ -274,6 +377,7 @@ class Native:
             request,
             lambda: self.gateway.open_session(params),
             project=self.gateway.project_root(params.project_root),
+            upstream=params.backend not in (None, "local"),
         )
 
     def configure_session(self, request: Request, params: Any) -> Any:
@@ -336,13 +440,17 @@ class Native:
 
     def list_tools(self, request: Request, params: Any) -> Any:
         """`tools/list`."""
-        from pinfold.tools.registry import offered
-        from pinfold_protocol.tools import ToolsListResult
 
         def listed() -> Any:
-            if params.session_id is not None:
-                self.gateway.sessions.get(params.session_id)
-            return _plain(ToolsListResult(offered()))
+            if params.session_id is None:
+                return {"tools": self.gateway.offered()}
+            session = self.gateway.sessions.get(params.session_id)
+            tools = self.gateway.offered(session)
+            if session.upstream is None:
+                return {"tools": tools}
+            from pinfold.relay import as_tool
+
+            return {"tools": [_plain(as_tool(tool)) for tool in tools]}
 
         return self.in_order(params.session_id, listed)
 
@@ -374,23 +482,69 @@ class Native:
         request: Request,
         params: "ToolsCallParams",
         questions: "Questions | Rounds | None" = None,
+        progress: Progress | None = None,
+        local: bool = False,
     ) -> Any:
         """`tools/call`: in place if that cannot block, else on the pool. `questions`: how this
-        call is asked about, where that is not the connection's way."""
+        call is asked about, where that is not the connection's way; `progress` likewise. `local`:
+        a read that is the gateway's own, whatever the session is in front of."""
         from pinfold.calls import Ticket
         from pinfold.tools.registry import TOOLS
 
         self._stir()
         ticket = Ticket()
+        request.cancel = ticket.cancel
+        if not local and self.is_upstream(params.session_id):
+            return self.in_order(
+                params.session_id,
+                lambda: self._relay(request, params, ticket, questions or self.questions, progress),
+            )
         tool = TOOLS.get(params.name)
         request.changing = tool is not None and tool.action == "change"
-        request.cancel = ticket.cancel
         if request.changing:
             return self._change(request, params, ticket, questions or self.questions)
         return self.in_order(
             params.session_id,
             lambda: self._read(request, params, ticket, questions or self.questions),
         )
+
+    def is_upstream(self, session_id: str) -> bool:
+        """Whether a session is, or is about to be, in front of an upstream."""
+        if lane := self._lanes.get(session_id):
+            return lane.upstream
+        session = self._known(session_id)
+        return session is not None and session.upstream is not None
+
+    def is_running(self, request: Request) -> bool:
+        """Whether a request is not answered yet."""
+        return self.rpc.running.get(request.id) is request
+
+    def _relay(
+        self,
+        request: Request,
+        params: "ToolsCallParams",
+        ticket: "Ticket",
+        questions: "Questions | Rounds | None",
+        progress: Progress | None,
+    ) -> Awaitable[Any]:
+        """A call to an upstream: never in place, and on a pool of its own, since an upstream may
+        take as long as it likes."""
+        session = self.gateway.sessions.get(params.session_id)
+        paths = self.gateway.changed_paths(session, params)
+        request.changing = paths is not None
+        done = None
+        if progress is None and params.work_done_token is not None:
+            progress = done = _WorkDone(self, request, params.work_done_token)
+
+        def call(session: "Session", work: "list[asyncio.Future[Any]]") -> _Call:
+            return _Call(request, params, ticket, session, questions, work, progress)
+
+        answered = (
+            self._answered(call(session, []))
+            if paths is None
+            else self._queued(paths, session, call)
+        )
+        return answered if done is None else _and_then(answered, done.end)
 
     def _read(
         self,
@@ -404,6 +558,7 @@ class Native:
 
         session = self.gateway.sessions.get(params.session_id)
         call = _Call(request, params, ticket, session, questions)
+        call.local = True
         if not self._wire.congested:
             try:
                 return _plain(self._perform(call, cached=True))
@@ -419,8 +574,20 @@ class Native:
         possible = call.questions is not None and call.questions.possible
         answers = call.answered if possible else no_approver
         return self.gateway.call(
-            call.params, call.ticket, session=call.session, cached=cached, answers=answers
+            call.params,
+            call.ticket,
+            session=call.session,
+            cached=cached,
+            answers=answers,
+            on_progress=call.progress,
+            local=call.local,
         )
+
+    async def _work(self, call: "_Call") -> Any:
+        """A call on the pool that is for it."""
+        if call.local:
+            return await self.on_pool(lambda: self._perform(call), call.work)
+        return await self._on_upstream_pool(lambda: self._perform(call), call.work)
 
     async def _answered(self, call: "_Call", asking: "Asking | None" = None) -> Any:
         """A call, with what the client answers to its questions. A path that leads elsewhere each
@@ -439,11 +606,11 @@ class Native:
                 if answer is not None:
                     call.note(asking.key, answer, rules)
             try:
-                return await self.on_pool(lambda: self._perform(call), call.work)
+                return await self._work(call)
             except Asking as error:
                 asking = error
         call.questions = None
-        return await self.on_pool(lambda: self._perform(call), call.work)
+        return await self._work(call)
 
     def _change(
         self,
@@ -455,54 +622,68 @@ class Native:
         """Changes to one directory, as it is written, run one by one in order of arrival: that
         orders the changes to one path, and a directory that somebody keeps locked costs one
         thread. Other spellings of a path exclude each other, but are not ordered."""
-        path = self._changed_path(params)
-        key = path.rpartition("/")[0]
-        work: list[asyncio.Future[Any]] = []
         found = self.in_order(
             params.session_id, lambda: self.gateway.sessions.get(params.session_id)
         )
-        turn = self._turns[key] = Turn(self._loop, self._turns.get(key))
+        return self._queued(
+            [self._changed_path(params)],
+            found,
+            lambda session, work: _Call(request, params, ticket, session, questions, work),
+        )
+
+    def _queued(
+        self,
+        paths: list[str],
+        found: "Session | Awaitable[Session]",
+        call: "Callable[[Session, list[asyncio.Future[Any]]], _Call]",
+    ) -> Awaitable[Any]:
+        """Run a change when all changes before it in the directories of its paths are over."""
+        keys = dict.fromkeys(path.rpartition("/")[0] for path in paths)
+        work: list[asyncio.Future[Any]] = []
+        turn = Turn(self._loop, *(self._turns.get(key) for key in keys))
+        self._turns.update(dict.fromkeys(keys, turn))
 
         async def run() -> Any:
             session = await found if isinstance(found, Awaitable) else found
-            if turn.previous is not None:
-                await asyncio.wait((turn.previous,))
-            call = _Call(request, params, ticket, session, questions, work)
-            return await self._in_turn(call, path, turn)
+            if turn.previous:
+                await asyncio.wait(turn.previous)
+            return await self._in_turn(call(session, work), paths, turn)
 
         def answered(_: Any) -> None:
             turn.leave(work[-1] if work else None)
 
         def over(_: Any) -> None:
-            if self._turns.get(key) is turn:
-                del self._turns[key]
+            for key in keys:
+                if self._turns.get(key) is turn:
+                    del self._turns[key]
 
         task = asyncio.ensure_future(run())
         task.add_done_callback(answered)
         turn.over.add_done_callback(over)
         return task
 
-    async def _in_turn(self, call: "_Call", path: str, turn: Turn) -> Any:
-        """A change that waits for an answer lets others in its directory pass, but for those of
-        the same path."""
+    async def _in_turn(self, call: "_Call", paths: list[str], turn: Turn) -> Any:
+        """A change that waits for an answer lets others in its directories pass, but for those of
+        the same paths."""
         from pinfold.calls import Asking
 
-        asking, earlier = None, self._asking.get(path)
-        if earlier is None:
+        asking, earlier = None, {each for path in paths if (each := self._asking.get(path))}
+        if not earlier:
             try:
-                return await self.on_pool(lambda: self._perform(call), call.work)
+                return await self._work(call)
             except Asking as error:
                 asking = error
         over: asyncio.Future[None] = self._loop.create_future()
-        self._asking[path] = over
+        self._asking.update(dict.fromkeys(paths, over))
         turn.leave(None)
         try:
-            if earlier is not None:
-                await asyncio.wait((earlier,))
+            if earlier:
+                await asyncio.wait(earlier)
             return await self._answered(call, asking)
         finally:
-            if self._asking.get(path) is over:
-                del self._asking[path]
+            for path in paths:
+                if self._asking.get(path) is over:
+                    del self._asking[path]
             over.set_result(None)
 
     def _changed_path(self, params: "ToolsCallParams") -> str:
@@ -539,6 +720,7 @@ class Native:
         request: Request,
         work: Callable[[], Any],
         project: str | None = None,
+        upstream: bool = False,
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> Any:
         """Run a session message: what names the session later waits until it has taken effect."""
@@ -547,11 +729,12 @@ class Native:
         session_id = request.session_id
 
         if project is not None and session_id in self._lanes:
-            self._lanes[session_id].project = project  # what arrives from now on belongs to it
+            lane = self._lanes[session_id]  # what arrives from now on belongs to it
+            lane.project, lane.upstream = project, upstream
 
         def start() -> Any:
             if session_id is not None:
-                self._lanes[session_id] = Lane(project or self._known_project(session_id))
+                self._lanes[session_id] = self._lane(session_id, project, upstream)
             task = asyncio.ensure_future(run())
             task.add_done_callback(lambda _: self._leave(session_id))
             return task
@@ -566,11 +749,18 @@ class Native:
         future.add_done_callback(self._session_messages.discard)
         return future
 
-    def _known_project(self, session_id: str) -> str | None:
+    def _lane(self, session_id: str, project: str | None, upstream: bool) -> Lane:
+        """For a session that is about to be opened there, else for the one that there is."""
+        known = self._known(session_id)
+        if project is not None or known is None:
+            return Lane(project, upstream=upstream)
+        return Lane(known.project_root, upstream=known.upstream is not None)
+
+    def _known(self, session_id: str) -> "Session | None":
         from pinfold_protocol.errors import RpcError
 
         try:
-            return self.gateway.sessions.get(session_id).project_root
+            return self.gateway.sessions.get(session_id)
         except RpcError:
             return None
 
@@ -587,7 +777,8 @@ class Native:
                 place.set_exception(error)
         if lane is not None and lane.waiting and session_id is not None:
             self._lanes[session_id].waiting.extend(lane.waiting)
-            self._lanes[session_id].project = lane.project
+            now = self._lanes[session_id]
+            now.project, now.upstream = lane.project, lane.upstream
 
     # Room
 
@@ -606,10 +797,7 @@ class Native:
         """
         from pinfold.calls import Cancelled
 
-        if self._waiting or not self._has_room():
-            place: asyncio.Future[None] = self._loop.create_future()
-            self._waiting.append(place)
-            await place
+        await self._room()
         self._running += 1
         counted = True
 
@@ -638,6 +826,32 @@ class Native:
                 self._abandoned += 1
                 no_longer_counts()
             raise
+
+    async def _on_upstream_pool(
+        self, work: Callable[[], Any], begun: "list[asyncio.Future[Any]] | None" = None
+    ) -> Any:
+        """The same for work that another process does, and may never end: it takes no room from
+        other work. A thread whose call was cancelled hears of that."""
+        from pinfold.calls import Cancelled
+
+        await self._room()
+        if self._upstream_pool is None:
+            self._upstream_pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="upstream")
+        running = self._loop.run_in_executor(self._upstream_pool, work)
+        running.add_done_callback(heed)
+        if begun is not None:
+            begun.append(running)
+        try:
+            return _plain(await asyncio.shield(running))
+        except Cancelled:
+            raise asyncio.CancelledError from None
+
+    async def _room(self) -> None:
+        """Wait until there is room for one more."""
+        if self._waiting or not self._has_room():
+            place: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(place)
+            await place
 
     def _has_room(self) -> bool:
         expected = self._wire.queued + self._running * _ANSWER_BYTES
@@ -688,6 +902,13 @@ async def _ended(requests: list[Request], seconds: float) -> None:
     works = [each.work for each in requests if each.work and not each.work.done()]
     if works:
         await asyncio.wait(works, timeout=seconds)
+
+
+async def _and_then(result: Awaitable[Any], end: Callable[[], None]) -> Any:
+    try:
+        return await result
+    finally:
+        end()
 
 
 def is_editor(params: dict[str, Any]) -> bool:

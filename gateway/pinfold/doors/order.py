@@ -9,25 +9,27 @@ from typing import Any
 class Lane:
     """The messages that name one session, in order, while a session message is under way.
 
-    `project` is the project root that the session has, or is about to have.
+    `project` is the project root that the session has, or is about to have; `upstream` whether it
+    is, or will be, in front of one.
     """
 
-    def __init__(self, project: str | None) -> None:
+    def __init__(self, project: str | None, *, upstream: bool = False) -> None:
         self.project = project
+        self.upstream = upstream
         self.waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
 
 
 class Turn:
-    """A place in the queue of changes to one directory. It is over when the work is, and when
+    """A place in the queues of changes to some directories. It is over when the work is, and when
     all turns before it are."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, previous: "Turn | None") -> None:
-        self.previous = None if previous is None else previous.over
+    def __init__(self, loop: asyncio.AbstractEventLoop, *previous: "Turn | None") -> None:
+        self.previous = [each.over for each in previous if each is not None]
         self.over: asyncio.Future[None] = loop.create_future()
 
     def leave(self, work: "asyncio.Future[Any] | None") -> None:
         """The call was answered; its work may go on in a thread, or may never have begun."""
-        for pending in (work, self.previous):
+        for pending in (work, *self.previous):
             if pending is not None and not pending.done():
                 pending.add_done_callback(lambda _: self.leave(work))
                 return

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from pinfold.doors.codec import parse, serialize
-from pinfold.doors.oversized import id_of_oversized
 from pinfold.doors.stdio import log_exception
 from pinfold.doors.wire import Wire
 from pinfold_protocol import errors
 from pinfold_protocol.errors import RpcError, invalid_params, short
 from pinfold_protocol.framing import Oversized
+from pinfold_protocol.oversized import id_of_oversized
 
 RequestId = int | str
 _INVALID = object()

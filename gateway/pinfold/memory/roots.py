@@ -96,8 +96,9 @@ def _explicit(member: str, raw: str | None, home: str) -> str | None:
 class Look:
     """What lies at the roots right now. Holds descriptors: close it when the call ends.
 
-    With `trust`, finds out the paths that confinement trusts as well. With `cached`, raises
-    WouldBlock where a look would have to wait.
+    With `trust`, finds out the paths that confinement trusts as well; with `above`, what the whole
+    needs for a call that takes a tree. With `cached`, raises WouldBlock where a look would have to
+    wait.
     """
 
     def __init__(
@@ -107,8 +108,10 @@ class Look:
         volumes: Volumes,
         *,
         trust: bool,
+        above: bool = False,
         cached: bool = False,
     ) -> None:
+        self._above = above
         self._roots = roots
         self._scope = scope
         self._trust = trust
@@ -139,10 +142,23 @@ class Look:
         Raises OSError where something is protected and cannot be looked at for any reason but
         that nothing is there.
         """
-        return tuple(
-            attrs.evolve(self._root(root), reserved=self._reserved(root) if root.guarded else None)
-            for root in self._roots
-        )
+        return tuple(self._with_reserved(root) for root in self._roots)
+
+    def _with_reserved(self, root: RootPath) -> RootFacts:
+        if not root.guarded:
+            return self._root(root)
+        reserved = self._reserved(root)
+        above = self._all_above(reserved.literal) if self._above else frozenset()
+        return attrs.evolve(self._root(root), reserved=reserved, above=above)
+
+    def _all_above(self, reserved: str) -> frozenset[Identity]:
+        """Every directory on the ways to the root and to where its reserved directory leads."""
+        found: set[Identity] = set()
+        for path in (reserved, reserved.rpartition("/")[0] or "/"):
+            opened = self._walk(path)
+            self._require_known(opened)
+            found |= {step.identity for way in opened.ways for step in way if step.identity}
+        return frozenset(found)
 
     def opened(self, root: RootPath) -> Opened:
         """A root itself, open as long as the look is."""

@@ -50,3 +50,8 @@ def in_record(real: str | None, record: str | None) -> bool:
     if number.isdecimal() and number.isascii():
         name = stem
     return names.same(inside[0], base) or names.same(name, base)
+
+
+def takes_record(real: str | None, record: str | None) -> bool:
+    """Whether the gateway's record is below a path."""
+    return real is not None and record is not None and names.below(record, real) is not None

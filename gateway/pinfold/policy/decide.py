@@ -1,6 +1,7 @@
 """The one author of every decision.
 
-Order: unknown tool, shell, pinned, confinement, base rules, default. Each step says no, or nothing;
+Order: unknown tool, shell, pinned, confinement (and, where another process opens the path, whether
+it would open the same file), base rules, default. Each step says no, or nothing;
 so what comes later can not lift what came before.
 """
 
@@ -8,12 +9,20 @@ from collections.abc import Callable
 
 import attrs
 
-from pinfold.policy.confinement import in_record, in_repository, included, managed
+from pinfold.policy.confinement import (
+    in_record,
+    in_repository,
+    included,
+    managed,
+    takes_record,
+)
 from pinfold.policy.facts import Answers, AskKey, Call, Effective, Facts, unasked
-from pinfold.policy.pinned import find_pinned
+from pinfold.policy.pinned import find_contained, find_pinned
 from pinfold.policy.rules import Rule as BaseRule
 from pinfold.policy.rules import strongest
+from pinfold.policy.spelling import doubt
 from pinfold_protocol.decision import Asked, Decision, Match, Rule, Source, Verdict
+from pinfold_protocol.session import Scope
 
 _LISTING = ("grep_search", "list_directory")
 """Tools whose path is where they look for files."""
@@ -76,17 +85,22 @@ class _Case:
         return "override" if member in self.effective.overridden else "profile"
 
 
-def _unknown_tool(case: _Case) -> Decision | None:
-    if case.call.action != "unknown":
-        return None
-    scope = case.effective.scope
+def guard(scope: Scope) -> str | None:
+    """The first member by which a scope protects or confines anything; None if none does."""
     guards = ("protect_pinned", "confine_writes", "confine_reads")
-    guard = next((name for name in guards if getattr(scope, name)), None)
-    if guard is None:
+    return next((name for name in guards if getattr(scope, name)), None)
+
+
+def _unknown_tool(case: _Case) -> Decision | None:
+    call, member = case.call, guard(case.effective.scope)
+    if member is None or (call.action != "unknown" and call.unmapped is None):
         return None
-    name = case.call.name
-    reason = f"{name} is not a tool that pinfold knows, so what it changes cannot be said."
-    return case.said("deny", "unknown-tool", reason, member=guard)
+    if call.action == "unknown":
+        reason = f"{call.name} is not a tool that pinfold knows, so what it changes cannot be said."
+    else:
+        known = f"{call.unmapped} is not an argument of {call.name} that pinfold knows"
+        reason = f"{known}, so what it changes cannot be said."
+    return case.said("deny", "unknown-tool", reason, member=member)
 
 
 def _shell(case: _Case) -> Decision | None:
@@ -107,11 +121,13 @@ def _pinned(case: _Case) -> Decision | None:
     facts = case.facts
     if facts is None or case.call.action != "change" or not case.effective.scope.protect_pinned:
         return None
-    found = find_pinned(facts)
+    found, why = find_pinned(facts), _WHY
+    if found is None and case.call.tree:
+        found, why = find_contained(facts), _WHY_TREE
     if found is None:
         return None
     kind, match = found
-    reason = f"Pinned {kind} memory is read-only in this session: {_WHY[match]}."
+    reason = f"Pinned {kind} memory is read-only in this session: {why[match]}."
     return case.said("deny", "pinned", reason, match=match, member="protect_pinned")
 
 
@@ -120,6 +136,11 @@ _WHY: dict[Match, str] = {
     "resolved": "the path leads into the reserved directory",
     "identity": "the way to it passes through the reserved directory under another name",
     "hard-link": "it is another name of a file in the reserved directory",
+}
+_WHY_TREE: dict[Match, str] = {
+    "literal": "the reserved directory is below the path, and would go with it",
+    "resolved": "the path leads to where the reserved directory is below, and would go with it",
+    "identity": "it is, under another name, a directory on the way to the reserved one",
 }
 
 
@@ -138,12 +159,31 @@ def _confinement(case: _Case) -> Decision | None:
     if inside is None:
         reason = f"This session may {verb} files only inside {_roots(facts)}{_because(facts)}."
         member = _excluding(case, facts) or member
+    elif call.tree and call.action == "change" and not inside:
+        reason = "A memory root itself is not moved or removed, nor is anything put in its place."
     elif call.action == "change" and in_repository(inside):
         reason = "A git directory inside a memory root is no memory."
-    elif call.action == "change" and in_record(facts.target.real, facts.record):
+    elif call.action == "change" and _touches_record(call, facts):
         reason = "The gateway's own record is no memory."
     else:
         return None
+    return case.said("deny", "outside-memory", reason, member=member)
+
+
+def _touches_record(call: Call, facts: Facts) -> bool:
+    real = facts.target.real
+    return in_record(real, facts.record) or (call.tree and takes_record(real, facts.record))
+
+
+def _foreign(case: _Case) -> Decision | None:
+    """Another process opens the path, so nothing may be left for it to find out."""
+    facts, member = case.facts, guard(case.effective.scope)
+    if facts is None or facts.spelling is None or member is None:
+        return None
+    why = doubt(facts.target, facts.spelling)
+    if why is None:
+        return None
+    reason = f"Another program would open this path, and might open another file: {why}."
     return case.said("deny", "outside-memory", reason, member=member)
 
 
@@ -162,7 +202,8 @@ def _base_rules(case: _Case) -> Decision | None:
 
 def _matches(rule: BaseRule, case: _Case) -> bool:
     """Denials and questions match on the given or on the real path, permissions on both."""
-    if not rule.names(case.call.name):
+    tools = (case.call.name,) if rule.decision == "allow" else (case.call.name, *case.call.also)
+    if not any(rule.names(tool) for tool in tools):
         return False
     if rule.paths is None:
         return True
@@ -179,7 +220,7 @@ def _matches(rule: BaseRule, case: _Case) -> bool:
 def _matched_by(rule: BaseRule, case: _Case) -> Match | None:
     if rule.paths is None or case.facts is None:
         return None
-    target, directory = case.facts.target, case.call.name in _LISTING
+    target, directory = case.facts.target, case.call.name in _LISTING or case.call.tree
     if rule.covers(target.literal, directory=directory):
         return "literal"
     if target.real is not None and rule.covers(target.real, directory=directory):
@@ -227,6 +268,7 @@ _TESTS: tuple[Callable[[_Case], Decision | None], ...] = (
     _shell,
     _pinned,
     _confinement,
+    _foreign,
     _base_rules,
 )
 

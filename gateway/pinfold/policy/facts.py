@@ -66,7 +66,9 @@ class Reserved:
 
 @attrs.frozen
 class RootFacts:
-    """One memory root as it lies on the disk now. `reserved` is None where nothing is (team)."""
+    """One memory root as it lies on the disk now. `reserved` is None where nothing is (team).
+    `above`: every directory on the way to the root and to its reserved directory, both included;
+    known only for a call that takes a whole tree."""
 
     kind: RootKind
     path: str
@@ -74,6 +76,7 @@ class RootFacts:
     write_path: str | None = None
     included: bool = False
     reserved: Reserved | None = None
+    above: frozenset[Identity] = frozenset()
 
 
 @attrs.frozen
@@ -88,16 +91,27 @@ class Alias:
 
 
 @attrs.frozen
+class Spelling:
+    """How a path is written that another process will open. `missing`: the names at its end that
+    are not there. `twins`: entries that look like the one missing name."""
+
+    missing: tuple[str, ...] = ()
+    twins: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class Facts:
     """Everything known about one call's target. `hard_link`: the root below whose reserved
     directory the same file stands (or may stand, where that could not be listed). `record`: the
-    real path of the gateway's own record, where one is kept."""
+    real path of the gateway's own record, where one is kept. `spelling`: only where another process
+    opens the path."""
 
     target: Target
     roots: tuple[RootFacts, ...]
     hard_link: RootKind | None = None
     aliases: tuple[Alias, ...] = ()
     record: str | None = None
+    spelling: Spelling | None = None
 
 
 @attrs.frozen
@@ -111,12 +125,18 @@ class ShellVerdict:
 @attrs.frozen
 class Call:
     """A call as the policy sees it. `managed_only`: it reads managed memory and nothing else.
-    `command`: of a shell command, None where the gate was not asked."""
+    `command`: of a shell command, None where the gate was not asked. `tree`: it takes what is
+    below its path along. `foreign`: another process opens the path; `also`: names of tools that
+    do the same, for denials and questions; `unmapped`: an argument that nothing is known of."""
 
     name: str
     action: Action
     managed_only: bool = False
     command: ShellVerdict | None = None
+    tree: bool = False
+    foreign: bool = False
+    also: tuple[str, ...] = ()
+    unmapped: str | None = None
 
 
 @attrs.frozen

@@ -12,6 +12,33 @@ def find_pinned(facts: Facts) -> tuple[RootKind, Match] | None:
     return next(_matches(facts), None)
 
 
+def find_contained(facts: Facts) -> tuple[RootKind, Match] | None:
+    """The root whose reserved directory is below the target, there or not: whoever takes the target
+    away, or puts something in its place, takes that along. Names are compared as for a denial."""
+    return next(_containing(facts), None)
+
+
+def _containing(facts: Facts) -> Iterator[tuple[RootKind, Match]]:
+    target = facts.target
+    guarded = [(root, root.reserved) for root in facts.roots if root.reserved is not None]
+    for root, reserved in guarded:
+        if _is_above(target.literal, reserved.literal):
+            yield root.kind, "literal"
+    for root, reserved in guarded:
+        real = () if root.real is None else (f"{root.real.rstrip('/')}/{names.RESERVED}",)
+        places = (reserved.literal, *real, *reserved.real)
+        for path in (target.real, target.walked):
+            if path is not None and any(_is_above(path, place) for place in places):
+                yield root.kind, "resolved"
+    for root, _ in guarded:
+        if any(way and way[-1].identity in root.above for way in target.ways):
+            yield root.kind, "identity"
+
+
+def _is_above(path: str, place: str) -> bool:
+    return names.starts_with(names.split(place), names.split(path))
+
+
 def _matches(facts: Facts) -> Iterator[tuple[RootKind, Match]]:
     guarded = [(root, root.reserved) for root in facts.roots if root.reserved is not None]
     for root, reserved in guarded:

@@ -137,7 +137,35 @@
   (let ((session (plist-get (pinfold-open "main" :backend "local") :sessionId)))
     (tell :call (call-edit session buffer-file-name "Ask before" "Ask after"))
     (wait-for "the new text" (lambda () (string-search "Ask after" (text))))
-    (tell :modified (flag (buffer-modified-p)) :managed (flag (eglot-managed-p)))))
+    (tell :modified (flag (buffer-modified-p)) :managed (flag (eglot-managed-p))))
+  ;; A buffer that Eglot has nothing to do with.
+  (let ((path (expand-file-name "nö te.txt" (project-root (project-current)))))
+    (with-temp-file path (insert "teh"))
+    (find-file path)
+    (call-edit (agent "main") path "teh" "the")
+    (wait-for "the new text" (lambda () (equal "the" (text))))
+    (tell :other (flag (eglot-managed-p)))))
+
+;; The gateway dies while it is asked; the next request has another one.
+(defun drive-died ()
+  (visit "feedback/releases.md")
+  (let ((session (agent "main")) answered)
+    (cl-letf (((symbol-function 'eglot--apply-workspace-edit)
+               (lambda (&rest _)
+                 (signal-process (jsonrpc--process (eglot-current-server)) 'SIGKILL))))
+      (pinfold-call session "edit"
+                    (list :file_path buffer-file-name :old_string "Ask" :new_string "Tell")
+                    (lambda (problem result) (setq answered (list problem result))))
+      (wait-for "an error" (lambda () answered)))
+    (tell :problem (and (car answered) t) :buffer (text)))
+  (find-file (expand-file-name "x.txt" (project-root (project-current))))
+  (tell :tools (length (plist-get (pinfold-request "tools/list" nil) :tools))))
+
+;; Emacs itself is killed.
+(defun drive-killed ()
+  (visit "feedback/releases.md")
+  (tell :done t)
+  (signal-process (emacs-pid) 'SIGKILL))
 
 ;; A buffer that was there before the gateway is found by it, and errors come as they are.
 (defun drive-host ()
@@ -149,7 +177,7 @@
           :wrong (condition-case problem (pinfold-open "nobody")
                    (jsonrpc-error (alist-get 'jsonrpc-error-code (cddr problem)))))
     (pinfold-memory)
-    (tell :memory buffer-file-name :servers (length pinfold--servers))))
+    (tell :memory buffer-file-name :servers (apply #'+ (mapcar #'length (hash-table-values eglot--servers-by-project))))))
 
 (setq make-backup-files nil create-lockfiles nil)
 (condition-case problem

@@ -229,6 +229,29 @@ function scenarios.disk()
   tell({ modified = vim.bo[buffer].modified, clients = #vim.lsp.get_clients(), root = client.root_dir })
 end
 
+--- The gateway dies while it is asked; the next request has another one.
+function scenarios.died()
+  local buffer = open('feedback/releases.md')
+  local session = agent('main')
+  attached(buffer).handlers['workspace/applyEdit'] = function()
+    local process = tonumber(vim.fn.readfile(os.getenv('STARTED'))[1])
+    vim.uv.kill(process, 'sigkill')
+    return { applied = false }
+  end
+  local arguments = { file_path = vim.api.nvim_buf_get_name(buffer), old_string = 'Ask', new_string = 'Tell' }
+  local _, err = await(require('pinfold').call, session, 'edit', arguments)
+  tell({ problem = err.message, buffer = text(buffer) })
+  local listed = await(require('pinfold').request, 'tools/list', vim.empty_dict())
+  tell({ tools = #listed.tools })
+end
+
+--- Neovim itself is killed.
+function scenarios.killed()
+  open('feedback/releases.md')
+  tell({ done = true })
+  vim.uv.kill(vim.fn.getpid(), 'sigkill')
+end
+
 --- A host that has no file open starts the gateway by itself; errors come as they are.
 function scenarios.host()
   local _, wrong = await(require('pinfold').open, { profile = 'nobody' })

@@ -7,6 +7,9 @@ local M = {}
 local NAME = 'pinfold'
 local START_MS = 10000
 
+--- What still waits for an answer, by client. Neovim forgets it when a server ends.
+local waiting = {}
+
 ---@alias pinfold.Callback fun(err: { code: integer, message: string, data: any }|nil, result: any)
 
 --- The project that agents work in: the git root of the current directory, else that directory.
@@ -43,12 +46,28 @@ end
 ---@param callback pinfold.Callback called once
 ---@return integer|nil id of the request, for `client:cancel_request(id)`
 function M.request(method, params, callback)
+  local client = M.client()
+  local mine = waiting[client.id] or {}
+  waiting[client.id] = mine
+  local key = {}
+  mine[key] = callback
   -- Without a buffer Neovim flushes the changes of all of them.
-  local sent, id = M.client():request(method, params, function(err, result)
+  local sent, id = client:request(method, params, function(err, result)
+    mine[key] = nil
     callback(err, result)
   end)
   assert(sent, 'pinfold: the gateway is gone')
   return id
+end
+
+--- A gateway has ended: what waits for an answer gets an error.
+---@param client_id integer
+function M.ended(client_id)
+  local left = waiting[client_id] or {}
+  waiting[client_id] = nil
+  for _, callback in pairs(left) do
+    callback({ code = -32603, message = 'The gateway has ended.' })
+  end
 end
 
 --- `session/open`. `projectRoot` and `backend` default to this project and to the open buffers.

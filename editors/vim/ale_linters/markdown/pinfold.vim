@@ -1,13 +1,12 @@
 " Author: the pinfold project
 " Description: agents' memory documents, by pinfold as a language server
 
-call ale#Set('markdown_pinfold_executable', 'pinfold')
 call ale#Set('markdown_pinfold_options', {})
 
 call ale#linter#Define('markdown', {
 \   'name': 'pinfold',
 \   'lsp': 'stdio',
-\   'executable': {buffer -> ale#Var(buffer, 'markdown_pinfold_executable')},
+\   'executable': {buffer -> pinfold#program()},
 \   'command': '%e serve',
 \   'language': 'markdown',
 \   'project_root': {buffer -> pinfold#root()},

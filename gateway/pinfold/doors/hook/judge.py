@@ -19,11 +19,11 @@ from pinfold.memory.roots import RootPath, configured_roots, find_git_root
 from pinfold.paths.literal import expand, home_directory
 from pinfold.paths.volume import Volumes
 from pinfold.policy.decide import decide
-from pinfold.policy.facts import Call, Facts, ShellVerdict
+from pinfold.policy.facts import Call, ShellVerdict
 from pinfold.policy.names import below, collapse
 from pinfold.policy.rules import Rule
 from pinfold.policy.scopes import effective, values_of
-from pinfold_protocol.decision import Decision, RootKind
+from pinfold_protocol.decision import Decision
 from pinfold_protocol.errors import RpcError, ToolError
 from pinfold_protocol.session import PROFILES, MemoryOptions, Scope
 
@@ -160,13 +160,13 @@ class Bench:
             return decide(Call(tool, "unknown"), None, in_force)
         if not (scope.protect_pinned or in_force.rules):
             return None
-        call = Call(tool, "change")
         found: Decision | None = None
         for index, raw in enumerate(_strings(arguments)):
             if index == MOST_STRINGS:
                 raise Unnamed(f"it has over {MOST_STRINGS} strings, too many to look at")
             for path in self._plausible(raw):
-                decision = self._decide(call, path, whole=True)
+                call = Call(tool, "change", tree=not self._is_told_to_all(path))
+                decision = self._decide(call, path)
                 if decision.decision == "deny":
                     return decision
                 if decision.decision == "ask":
@@ -205,9 +205,8 @@ class Bench:
             spelt += [unicodedata.normalize("NFC", path) for path in spelt if not path.isascii()]
         return list(dict.fromkeys(spelt))
 
-    def _decide(self, call: Call, path: str, *, whole: bool = False) -> Decision:
-        """What the session says; and what is pinned for any other project is so here. `whole`: the
-        tool may do something to all that is in a directory."""
+    def _decide(self, call: Call, path: str) -> Decision:
+        """What the session says; and what is pinned for any other project is so here."""
         with decided(self.ground, call, path) as found:
             decision, facts = found.decision, found.facts
         if call.action != "change" or decision.decision == "deny":
@@ -220,9 +219,6 @@ class Bench:
             with decided(ground, call, path) as other:
                 if other.decision.decision == "deny":
                     return other.decision
-        if whole and (kind := self._takes_away(target, facts)):
-            reason = f"Pinned {kind} memory is read-only in this session: it is in this directory."
-            return attrs.evolve(decision, decision="deny", rule="pinned", reason=reason)
         return decision
 
     def _other_roots(self, target: "tuple[str, str]") -> "Iterator[RootPath]":
@@ -239,19 +235,14 @@ class Bench:
                     own.add(place)
                     yield RootPath("project", place, base)
 
-    def _takes_away(self, target: "tuple[str, str]", facts: Facts) -> RootKind | None:
-        """The root that a directory is, or that is in it; not where it is the project, home or
-        something above: every tool is told of those."""
-        spared = {self.home, _real(self.home), self.project, _real(self.project)}
-        for root in facts.roots:
-            for path in target:
-                held = below(root.path, path) is not None or (
-                    root.real is not None and below(root.real, path) is not None
-                )
-                above = any(below(each, path) is not None for each in spared)
-                if root.reserved is not None and held and not above:
-                    return root.kind
-        return None
+    def _is_told_to_all(self, path: str) -> bool:
+        """Whether it is the project, home or something above: every tool is told of those, so they
+        are not taken for what it is to move or to delete."""
+        places = (self.home, self.project)
+        spared = {*places, *map(_real, places)}
+        return any(
+            below(each, spelt) is not None for each in spared for spelt in (path, _real(path))
+        )
 
     def read_path(self, tool: HostTool, arguments: "dict[str, Any]") -> str:
         """The path that the host has read. Raises NotUnderstood, ToolError."""

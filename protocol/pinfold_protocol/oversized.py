@@ -1,4 +1,4 @@
-"""The id of a request whose body was too large to keep: only its edges are known.
+"""The id of a message whose body was too large to keep: only its edges are known.
 
 A scanner that knows depth and strings, forwards from the beginning and backwards from the end, so
 that an `id` inside of the params is never mistaken for the request's.
@@ -13,10 +13,20 @@ _TOKEN = re.compile(rb'\s*("(?:[^"\\]|\\.)*+"|[\[\]{}:,]|[^\s"\[\]{}:,]+)')
 
 
 def id_of_oversized(event: Oversized) -> int | str | None:
-    """The id, if it stands in the first or the last bytes; None also for an answer."""
+    """The id of a request, if it stands in the first or the last bytes; None also for an answer."""
     head = _members_forward(event.head)
     if "method" not in head and ("result" in head or "error" in head):
         return None
+    return _found(head, event)
+
+
+def id_of_oversized_answer(event: Oversized) -> int | str | None:
+    """The id of an answer, if it stands there; None also for what may be no answer."""
+    head = _members_forward(event.head)
+    return None if "method" in head else _found(head, event)
+
+
+def _found(head: dict[str, bytes], event: Oversized) -> int | str | None:
     found = head.get("id") or _members_backward(event.tail).get("id")
     return _as_id(found) if found else None
 
