@@ -79,13 +79,14 @@ export interface CompactSettings {
   reads?: Record<string, string> | null;
 }
 
-/** `initializationOptions.pinfold`. `upstreams` is not supported yet. Without `audit` nothing is recorded. `session`: for a client with text documents only. */
+/** `initializationOptions.pinfold`. Without `audit` nothing is recorded. `session`: for a client with text documents only. `upstreams`: by the name that `session/open` gives as `backend`. */
 export interface ConnectionOptions {
   memory?: MemoryOptions | null;
   limits?: Limits | null;
   rules?: (RuleSpec)[] | null;
   audit?: AuditOptions | null;
   session?: EditorSession | null;
+  upstreams?: Record<string, UpstreamOptions> | null;
 }
 
 /** One decision as data. `path` is the literal path, `resolved_path` the real one. `turn_id` is there where `source` is a turn; `asked` where a question was, or would have been, put to the client. */
@@ -401,7 +402,7 @@ export interface SessionListResult {
   sessions: (SessionSummary)[];
 }
 
-/** `session/open`. `project_root` is an absolute path or a `file:` URI. */
+/** `session/open`. `project_root` is an absolute path or a `file:` URI; `backend` is `local` (the default) or a configured upstream's name. */
 export interface SessionOpenParams {
   profile: "main" | "extraction" | "dream" | "remember";
   projectRoot: string;
@@ -459,17 +460,27 @@ export interface TextContent {
   type?: "text";
 }
 
-/** One tool as a model sees it; `input_schema` is a flat JSON Schema object. */
+/** One tool as a model sees it; `input_schema` is a flat JSON Schema object. An upstream's own tool may have a title and an `output_schema`. */
 export interface Tool {
   name: string;
   description: string;
   inputSchema: Record<string, unknown>;
   annotations: Annotations;
+  title?: string | null;
+  outputSchema?: Record<string, unknown> | null;
 }
 
-/** The answer to `tools/call`; MCP's shape. `meta` is `_meta` on the wire. */
+/** What is known of one tool of an upstream. `paths`: its arguments that are a path, or a list of them, and what the tool does there. `arguments`: what else it takes. `serves`: the tool of ours that it stands for (`read_file` is `read_memory` too), and `words` our arguments in its words: `file_path` → `path`; with `edits`, also `edits.old_string` and `edits.new_string`. */
+export interface ToolMapping {
+  paths?: Record<string, "read" | "write" | "create" | "delete" | "move-from" | "move-to">;
+  arguments?: (string)[];
+  serves?: "read_file" | "write_file" | "edit" | null;
+  words?: Record<string, string>;
+}
+
+/** The answer to `tools/call`; MCP's shape. `meta` is `_meta` on the wire. `more`: what an upstream adds beyond these members (`structuredContent` and others), as it came. */
 export interface ToolResult {
-  content: (TextContent | ImageContent)[];
+  content: (TextContent | ImageContent | Record<string, unknown>)[];
   isError: boolean;
   _meta: Record<string, unknown>;
 }
@@ -483,12 +494,17 @@ export interface ToolsCallParams {
   workDoneToken?: number | string | null;
 }
 
+/** `tools/didChange`: an upstream has other tools now; `backend` is its name. A host that wants to know which asks `tools/list` again. */
+export interface ToolsDidChangeParams {
+  backend: string;
+}
+
 /** `tools/list`. */
 export interface ToolsListParams {
   sessionId?: string | null;
 }
 
-/** The tools offered. */
+/** The tools offered; with a session, the ones that this session may call. */
 export interface ToolsListResult {
   tools: (Tool)[];
 }
@@ -524,6 +540,15 @@ export interface TurnResult {
 export interface TurnTrigger {
   idleSeconds?: number | null;
   kind?: "turn";
+}
+
+/** A file server that speaks MCP on stdio. `env` is laid over the gateway's own environment, `cwd` is absolute or begins with `~/`; `tools` says what is not known of its tools anyway. */
+export interface UpstreamOptions {
+  command: string;
+  args?: (string)[];
+  env?: Record<string, string> | null;
+  cwd?: string | null;
+  tools?: Record<string, ToolMapping> | null;
 }
 
 /** What `write_file` did; sizes, digest and line ending are those of the outcome. With an editor, `source` says where that is: in its open document, not saved yet, the first of whose versions that shows the change is `version`, or on the disk. */
@@ -568,6 +593,7 @@ export interface Requests {
 }
 
 export interface Sent {
+  "tools/didChange": { params: ToolsDidChangeParams; result: undefined };
   "memory/didChange": { params: MemoryDidChangeParams; result: undefined };
   "file/didChange": { params: FileDidChangeParams; result: undefined };
   "permission/request": { params: PermissionParams; result: PermissionResult };
