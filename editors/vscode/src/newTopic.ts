@@ -111,8 +111,8 @@ interface Details {
 }
 
 function textOf({ content }: ToolResult): string {
-  const [first] = content;
-  return first && "text" in first ? first.text : "";
+  const [first] = content as { text?: unknown }[];
+  return typeof first?.text === "string" ? first.text : "";
 }
 
 async function open(path: string): Promise<void> {
