@@ -152,6 +152,7 @@ describe("a project with memory", () => {
     const first = bench.page.locator(".quick-input-list .monaco-list-row").first();
     await first.waitFor();
     assert.match(await first.innerText(), /edit .*pinned\/releases\.md[\s\S]*dream[\s\S]*Pinned memory/);
+    await bench.page.mouse.move(700, 400);
     await bench.picture("denials");
     await bench.page.keyboard.press("Escape");
     await bench.until("quiet again", async () => !/denied/.test(await bench.status().innerText()));
