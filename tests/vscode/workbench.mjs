@@ -18,6 +18,7 @@ const SETTINGS = {
   "workbench.colorTheme": "Default Light Modern",
   "workbench.tips.enabled": false,
   "workbench.reduceMotion": "on",
+  "workbench.hover.delay": 600_000, // of buttons; no concern of the editor's own
   "workbench.secondarySideBar.defaultVisibility": "hidden",
   "workbench.layoutControl.enabled": false,
   "window.commandCenter": false,
@@ -152,7 +153,6 @@ export class Workbench {
     await this.page.locator(".activitybar .action-label[aria-label^='pinfold']").click();
     await this.page.locator(".sidebar .title-label", { hasText: /Agent Memory/i }).waitFor();
     await this.page.mouse.move(700, 400);
-    await this.page.locator(".monaco-hover:visible").waitFor({ state: "detached" });
   }
 
   /** What the tree shows, from top to bottom. */
