@@ -127,6 +127,9 @@ def behave(how: str, number: Any, params: dict[str, Any]) -> None:
         )
     elif how == "no-result":
         send({"id": number, "result": ["nothing"]})
+    elif how in ("no-utf8", "digits", "nested"):
+        odd = {"no-utf8": b'"\xff"', "digits": b"1" * 5000, "nested": b"[" * 5000 + b"]" * 5000}
+        raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"x":%s}}\n' % (number, odd[how]))
     elif how == "error":
         send({"id": number, "error": {"code": -32602, "message": "no such argument"}})
     elif how == "ask-and-withdraw":
@@ -183,6 +186,8 @@ def answer(message: dict[str, Any]) -> None:
         result = {"protocolVersion": "2024-11-05", "capabilities": can, "serverInfo": info}
         send({"id": number, "result": result})
     elif method == "tools/list":
+        if "restless" in HABITS:
+            send({"method": "notifications/tools/list_changed"})
         more = {"nextCursor": "again"} if "endless" in HABITS else {}
         send({"id": number, "result": {"tools": [*TOOLS, {"name": 5}, None], **more}})
     elif method == "tools/call":
@@ -203,6 +208,9 @@ def main() -> None:
         if os.fork() == 0:
             log(f"start {os.getpid()}")
             signal.pause()
+    if "survived" in HABITS and os.fork() == 0:  # by a process that has its streams open
+        log(f"start {os.getpid()}")
+        signal.pause()
     if "wordy" in HABITS:
         sys.stderr.write("a package is missing\n")
         sys.exit(4)

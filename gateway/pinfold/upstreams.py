@@ -97,7 +97,7 @@ class Upstreams:
         options = self._options.get(name)
         if options is None:
             there_are = ", ".join(f'"{each}"' for each in ("local", *self._options))
-            raise invalid_params("backend", f"must be one of {there_are}")
+            raise invalid_params("backend", f"must be one of {there_are}, not {short(name)!r}")
         with self._lock:
             peer = self._peers.get(name)
             if peer is None:

@@ -131,14 +131,17 @@ class Client:
         scope: dict[str, Any] | None = None,
         memory: MemoryOptions | None = None,
         rules: Sequence[RuleSpec] | None = None,
+        backend: str | None = None,
     ) -> "Session":
-        """`session/open`; `scope` holds overrides in the names of the wire."""
+        """`session/open`; `scope` holds overrides in the names of the wire, `backend` names an
+        upstream of this connection (None: the local disk)."""
         params: dict[str, Any] = {"profile": profile, "projectRoot": project_root}
         more = {
             "sessionId": session_id,
             "scope": scope,
             "memory": unstructure(memory) if memory else None,
             "rules": [unstructure(rule) for rule in rules] if rules is not None else None,
+            "backend": backend,
         }
         params |= {name: value for name, value in more.items() if value is not None}
         opened = await self.request(methods.SESSION_OPEN, params)

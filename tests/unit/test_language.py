@@ -183,6 +183,14 @@ def test_nothing_that_is_typed_breaks_it(text: str) -> None:
         ("[t](https://x)", None, (4, 13)),
         ("[t](mailto:x)", None, (4, 12)),
         ("[t](#part)", None, (4, 9)),
+        ("[t](a.md (title))", "a.md", (4, 8)),
+        ("[t [u] v](a.md)", "a.md", (10, 14)),
+        ("[`]` t](a.md)", "a.md", (8, 12)),
+        ("`[x](y)` [t](a.md)", "a.md", (13, 17)),
+        ("```c``` [t](a.md)", "a.md", (12, 16)),
+        ("[t]: a.md", "a.md", (5, 9)),
+        ('  [t]: <a b.md> "title"', "a b.md", (8, 14)),
+        ("[t](a\ud800.md)", None, (4, 9)),
         ("[t](a%00b)", None, (4, 9)),
     ],
 )
@@ -201,14 +209,26 @@ def test_a_link(line: str, path: str | None, at: tuple[int, int]) -> None:
         "```\n[t](a.md)\n```",
         "~~~x\n[t](a.md)\n~~\n",
         "[[x]",
+        "`[t](a.md)`",
+        "`` ` [t](a.md) ``",
+        r"\[t](a.md)",
+        "[^1]: a.md",
+        "[t]: more words",
+        "[t]:",
     ],
 )
 def test_no_link(text: str) -> None:
     assert find_links(text.split("\n")) == []
 
 
+def test_what_only_begins_like_fenced_code_hides_nothing() -> None:
+    (link,) = find_links(["```code``` and", "[t](a.md)"])
+    assert link.path == "a.md"
+    assert [each.name for each in outline(["```code``` and", "# h"], where("x.md"))] == ["h"]
+
+
 def test_a_hostile_line_costs_no_more_than_its_length() -> None:
-    for piece in ("[", "[a](", "](", "[a](<", "((", '[a](b "'):
+    for piece in ("`", "`[``", "[[a]", "[a]:", "[", "[a](", "](", "[a](<", "((", '[a](b "'):
         find_links([piece * 5000 + "]("])
 
 
@@ -251,6 +271,8 @@ def test_where_a_topic_goes(place: Where, pinned: str | None, unpinned: str | No
         ("../x.md", None),
         ("a/../../x.md", None),
         ("MEMORY.md", None),
+        ("a/", None),
+        ("a\ud800", None),
         ("a\nb", None),
         ("a\0b", None),
     ],
@@ -268,6 +290,8 @@ def test_a_new_name(name: str, path: str | None) -> None:
         ("/m/a.md", "/m/a.md", "/m/pinned/a.md", "[x](t/b.md)", "../t/b.md"),
         ("/m/a.md", "/m/a.md", "/m/b.md", "[x](a.md)", "b.md"),
         ("/m/a.md", "/m/a.md", "/m/b.md", "[x](c.md)", None),
+        ("/m/MEMORY.md", "/m/a.md", "/m/b.md", "[x]: a.md", "b.md"),
+        ("/m/MEMORY.md", "/m/a.md", "/m/b.md", "[x](a.md?raw#y)", "b.md?raw#y"),
         ("/m/MEMORY.md", "/m/a.md", "/m/b.md", "[x](c.md) [y](https://a.md) [z](/m/a.md)", None),
     ],
 )
@@ -280,7 +304,7 @@ def test_links_follow(document: str, old: str, new: str, text: str, after: str |
 
 
 def test_matter() -> None:
-    matter = read_matter(["---", "type:  a b ", " x: 1", "# c: 2", "n:", "---", "y: 3"])
+    matter = read_matter(["---", "type:  a b ", "- x: 1", "# c: 2", "n:", "---", "y: 3"])
     assert matter is not None
     assert [(each.key, each.value, each.value_at) for each in matter.entries] == [
         ("type", "a b", Span(1, 7, 10)),

@@ -180,7 +180,28 @@ def test_the_number_of_paths_is_bounded() -> None:
 BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"a": {"words": {"file_path": "p"}}}, "tools.a.words"),
     ({"a": {"paths": {"p": "read"}, "serves": "read_file"}}, "tools.a.words"),
-    ({"a": {"serves": "read_file", "words": {"file_path": "p"}}}, "tools.a.paths"),
+    ({"a": {"serves": "read_file", "words": {"file_path": "p"}}}, "tools.a.paths.p"),
+    (
+        {
+            "a": {
+                "paths": {"p": "read"},
+                "arguments": ["c"],
+                "serves": "write_file",
+                "words": {"file_path": "p", "content": "c"},
+            }
+        },
+        "tools.a.paths.p",
+    ),
+    (
+        {
+            "a": {
+                "paths": {"p": "write"},
+                "serves": "write_file",
+                "words": {"file_path": "p", "content": "p"},
+            }
+        },
+        "tools.a.words",
+    ),
     (
         {"a": {"paths": {"p": "write"}, "serves": "write_file", "words": {"file_path": "p"}}},
         "tools.a.words",
@@ -277,7 +298,7 @@ def test_a_result_goes_through_our_types_as_it_is() -> None:
         ([{"a": [{"_meta": {"pinfold/": 1}}]}], [{"a": [{"_meta": {}}]}]),
         ({"_meta": {"a": {"_meta": {"pinfold/x": 1}}}}, {"_meta": {"a": {"_meta": {}}}}),
         ({"_meta": ["pinfold/x"]}, {"_meta": ["pinfold/x"]}),
-        ({"pinfold/x": 1}, {"pinfold/x": 1}),  # the result's own members are not ours to read
+        ({"pinfold/x": 1, "y": {"pinfold/x": 1}}, {"y": {"pinfold/x": 1}}),  # deeper it is data
         ("pinfold/x", "pinfold/x"),
     ],
 )

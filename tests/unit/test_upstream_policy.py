@@ -253,6 +253,26 @@ def test_a_dream_session_in_front_of_an_upstream(front: Front) -> None:
     assert b"tools/call" not in read(front.log)
 
 
+@pytest.mark.parametrize("second", ["x/y/alias", "x/y/../alias", "MEMORY/x/y/alias"])
+def test_a_directory_that_only_a_link_on_the_way_is_in_stays(front: Front, second: str) -> None:
+    """The reserved directory is a link to a link: without the second the first leads nowhere."""
+    memory, away = front.memory, front.base / "away"
+    write(away / "p.md", "curated")
+    os.makedirs(f"{memory}/x/y")
+    for place in (f"{memory}/x/y/alias", f"{memory}/x/alias"):
+        os.symlink(away, place)
+    os.symlink(second.replace("MEMORY", memory), f"{memory}/pinned")
+    dream = front.open("dream", backend="up")
+    main = front.open("main", backend="up", scope={"protectPinned": True})
+    before = snapshot(memory)
+    for session in (dream, main):
+        for taken in ("x", "x/y"):
+            ends = {"from": f"{memory}/{taken}", "to": f"{memory}/z"}
+            result = front.call(session, "move_it", **ends)
+            assert decision(result)["match"] == "identity", (taken, result)
+    assert snapshot(memory) == before
+
+
 def test_the_same_in_a_session_that_protects_nothing(front: Front) -> None:
     lay(front)
     main, memory = front.open("main", backend="up"), front.memory

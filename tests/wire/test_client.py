@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fronts import upstream
 from pinfold_protocol.client import Client, ConnectionLost
 from pinfold_protocol.errors import RpcError
 from pinfold_protocol.session import MemoryOptions
@@ -135,5 +136,18 @@ def test_a_callback_that_fails_is_not_the_gateway_s_end(tmp_path: Path) -> None:
             new = {"file_path": f"{tmp_path}/m/t.md", "content": "x"}
             assert not (await session.call("write_file", new)).is_error
             assert told == ["on_notification failed for memory/didChange"]
+
+    run(main())
+
+
+def test_a_session_in_front_of_an_upstream(tmp_path: Path) -> None:
+    async def main() -> None:
+        options = {"upstreams": {"bad": upstream(tmp_path / "log")}}
+        async with await Client.spawn(env=clean_env(), options=options) as client:
+            session = await client.open_session("main", str(tmp_path), backend="bad")
+            result = await session.call("read_it", {"path": write(tmp_path / "a", "behind it")})
+            assert not result.is_error and result.meta[DETAILS_KEY]["upstream"] == "bad"
+            with pytest.raises(RpcError, match="'none'"):
+                await client.open_session("main", str(tmp_path), backend="none")
 
     run(main())

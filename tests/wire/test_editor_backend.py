@@ -83,6 +83,25 @@ def test_c131_what_is_newer_on_disk_is_read_and_not_edited(editor: Typist) -> No
     assert text(editor.does(agent, "read_file", path)) == "v5\n"
 
 
+@pytest.mark.parametrize("odd", [{"version": None}, {"version": "1"}, {"text": None}])
+def test_a_document_that_was_opened_in_words_that_are_none_is_not_known(
+    editor: Typist, odd: dict[str, Any]
+) -> None:
+    """It has a text that may not be the disk's: neither is read, and nothing is changed."""
+    path = write(editor.project / "a.md", OLD)
+    agent = editor.agent()
+    item = {"uri": uri(path), "languageId": "markdown", "version": 1, "text": "unsaved\n"}
+    editor.tell("textDocument/didOpen", {"textDocument": item | odd})
+    for tool, more in (("read_file", {}), ("edit", CHANGE)):
+        refused = editor.does(agent, tool, path, **more)
+        assert kind(refused) == "backend" and "not known" in text(refused)
+    assert read(path) == OLD.encode() and not editor.asked
+    editor.did_change(uri(path), 2, {"text": "typed\n"})  # the whole text: it is known again
+    assert text(editor.does(agent, "read_file", path)) == "typed\n"
+    editor.tell("textDocument/didClose", {"textDocument": {"uri": uri(path)}})
+    assert text(editor.does(agent, "read_file", path)) == OLD
+
+
 def test_a_text_that_was_never_on_disk_counts_as_unsaved(editor: Typist) -> None:
     """As an editor opens what it has recovered after a crash."""
     path = write(editor.project / "a.md", "disk\n")

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pinfold.cli import _HOOK_HOSTS
 from pinfold.doors.hook.hosts import HOSTS
+from pinfold.doors.hook.rules import _OURS
+from pinfold.tools.registry import HOST_TOOLS, TOOLS
 from support import Layout, Raw, cases, clean_env, snapshot, wiped, write
 
 HOOK = [sys.executable, "-m", "pinfold", "hook"]
@@ -647,7 +650,7 @@ def test_what_a_sub_agent_reads_is_not_in_the_conversation(home: Home) -> None:
 def test_reads_at_once_are_all_noted_and_the_notes_are_private(home: Home) -> None:
     paths = [write(home.memory / f"t{i}.md", str(i)) for i in range(12)]
     events = [json.dumps(home.event("Read", "PostToolUse", file_path=path)) for path in paths]
-    command = [*HOOK, "--host", "claude-code"]
+    command = [*HOOK, "--host", "claude-code", "--deadline", "60"]
     running = [subprocess.Popen(command, stdin=subprocess.PIPE, env=home.env) for _ in events]
     for process, event in zip(running, events):
         process.communicate(event.encode(), timeout=60)
@@ -667,3 +670,9 @@ def test_each_host_has_a_table_of_its_own() -> None:
     for host in HOSTS.values():
         kinds = {tool.kind for tool in host.tools.values()}
         assert {"read", "list", "change", "shell", "none"} <= kinds
+    assert set(HOSTS) == set(_HOOK_HOSTS)
+
+
+def test_our_names_in_rules_are_those_of_the_gateway() -> None:
+    """Both are small tables, so that neither start pays for the other."""
+    assert set(_OURS) == {*TOOLS, *HOST_TOOLS}

@@ -348,6 +348,37 @@ def test_what_cannot_be_pinned_is_said(met: Editor, place: Path, damage: Any) ->
     assert snapshot(met.memory) == before
 
 
+@pytest.mark.parametrize("workspace", [MOVES, NO_MOVES])
+def test_a_topic_that_is_open_under_another_name_is_not_moved_without_it(
+    tmp_path: Path, workspace: dict[str, Any]
+) -> None:
+    """What is not saved there would stay behind, or be mended by the columns of the disk."""
+    with Editor(tmp_path).met(text=RICH, workspace=workspace) as editor:
+        path, _, name = laid(editor, editor.memory)
+        editor.tell("textDocument/didClose", {"textDocument": {"uri": name}})
+        (tmp_path / "alias").symlink_to(editor.memory)
+        alias = editor.did_open(tmp_path / "alias/t.md", "typed\n" + topic("T", "[other](o.md)"))
+        before = snapshot(tmp_path)
+        answer = editor.commanded("pinfold.pin", {"uri": uri(path)})
+        assert answer["error"]["code"] == -32803
+        assert f"{tmp_path}/alias/t.md" in answer["error"]["message"]
+        assert snapshot(tmp_path) == before
+        editor.tell("textDocument/didClose", {"textDocument": {"uri": alias}})
+        assert "result" in editor.commanded("pinfold.pin", {"uri": uri(path)})
+
+
+def test_a_link_to_a_topic_is_not_moved_in_its_place(met: Editor, place: Path) -> None:
+    path, _, name = laid(met, place)
+    met.tell("textDocument/didClose", {"textDocument": {"uri": name}})
+    link = met.base / f"{place.name}.md"
+    link.symlink_to(path)
+    name = met.did_open(link, read(path).decode())
+    before = snapshot(met.memory)
+    assert "It is a link" in met.commanded("pinfold.pin", {"uri": name})["error"]["message"]
+    assert snapshot(met.memory) == before
+    met.tell("textDocument/didClose", {"textDocument": {"uri": name}})
+
+
 def test_the_end_does_not_wait_for_an_editor_that_never_answers(tmp_path: Path) -> None:
     with Editor(tmp_path).met(text=RICH) as editor:
         memory = editor.memory

@@ -142,6 +142,14 @@ def test_one_that_dies_in_a_call_fails_that_call_and_starts_again(raw: Raw, plac
     assert len(started(place.log)) == 2
 
 
+def test_one_that_dies_is_missed_though_its_child_holds_its_output(place: Place) -> None:
+    with place.native("survived") as raw:
+        until(lambda: len(started(place.log)) == 2)
+        assert kind(call(raw, "odd", how="!die")) == "backend"
+        until(lambda: not any(map(runs, started(place.log)[:2])))
+        assert not call(raw, "odd", how="again")["isError"]
+
+
 def test_one_that_stops_listening_is_ended_and_starts_again(raw: Raw, place: Place) -> None:
     assert not call(raw, "odd", how="!deaf")["isError"]
     assert kind(call(raw, "odd", how="first")) == "backend"
@@ -224,7 +232,14 @@ def test_a_second_answer_is_dropped(raw: Raw) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "words"), [("no-result", "no result"), ("error", "no such argument")]
+    ("how", "words"),
+    [
+        ("no-result", "no result"),
+        ("error", "no such argument"),
+        ("no-utf8", "no JSON"),
+        ("digits", "no JSON"),
+        ("nested", "no JSON"),
+    ],
 )
 def test_what_is_no_result(raw: Raw, how: str, words: str) -> None:
     result = call(raw, "odd", how=f"!{how}")
@@ -497,6 +512,14 @@ def test_one_that_never_stops_listing_its_tools(place: Place) -> None:
         assert len(said(place.log, "tools/list")) == 100
         names = [tool["name"] for tool in raw.result("tools/list", {"sessionId": "s"})["tools"]]
         assert len(names) == len(set(names)) and "odd" in names
+
+
+def test_one_whose_tools_change_each_time_they_are_listed_is_no_busy_loop(place: Place) -> None:
+    with place.native("restless") as raw:
+        until(lambda: len(said(place.log, "tools/list")) == 2)
+        for number in range(200):  # far more listings than calls, where nothing held them back
+            call(raw, "odd", how=str(number))
+        assert len(said(place.log, "tools/list")) < 40
 
 
 @pytest.mark.parametrize("end", ["shutdown", "input", "term", "kill"])

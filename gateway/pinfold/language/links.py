@@ -6,16 +6,21 @@ from collections.abc import Sequence
 
 import attrs
 
+from pinfold.language.fences import outside_fences
 from pinfold.language.model import Span
 from pinfold.policy.names import collapse
 
 # Possessive throughout, so that a long line costs one look at each of its characters.
-_LINK = re.compile(
-    r"(?<!!)\[(?P<title>(?:[^\[\]\\]|\\.)*+)\]"
-    r"\([ \t]*+(?:<(?P<angle>[^<>]*+)>|(?P<plain>(?:[^\s()<>]|\([^\s()]*+\))*+))"
-    r"(?:[ \t]++(?:\"[^\"]*+\"|'[^']*+'))?+[ \t]*+\)"
+_WORDS = r"(?P<title>(?:[^\[\]\\]|\\.|\[(?:[^\[\]\\]|\\.)*+\])*+)"
+_PLACE = r"(?:<(?P<angle>[^<>]*+)>|(?P<plain>(?:[^\s()<>]|\([^\s()]*+\))*+))"
+_MORE = r"(?:[ \t]++(?:\"[^\"]*+\"|'[^']*+'|\([^()]*+\)))?+[ \t]*+"
+_LINK = re.compile(rf"(?<![!\\])\[{_WORDS}\]\([ \t]*+{_PLACE}{_MORE}\)")
+# `[label]: place`, but no footnote
+_DEFINITION = re.compile(
+    rf" {{0,3}}\[(?P<title>(?!\^)(?:[^\[\]\\]|\\.)++)\]:[ \t]*+(?!$){_PLACE}{_MORE}$"
 )
-_FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)")
+_TICKS = re.compile(r"`++")
+_MARK = re.compile("[?#]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _KEPT = "._~-/"
 """What the other program leaves as it is in a link, beside letters and digits (reference, C.4)."""
@@ -39,37 +44,68 @@ class Link:
             return None
         text = self.target.partition("#")[0].partition("?")[0]
         path = urllib.parse.unquote(text, errors="surrogateescape")
-        return None if not path or "\0" in path else path
+        return path if path and "\0" not in path and is_nameable(path) else None
 
     @property
     def fragment(self) -> str:
-        """What follows the path, with its `#`."""
-        at = self.target.find("#")
-        return "" if at < 0 else self.target[at:]
+        """What follows the path, with its `?` or `#`."""
+        hit = _MARK.search(self.target)
+        return "" if hit is None else self.target[hit.start() :]
 
 
 def find_links(lines: Sequence[str]) -> list[Link]:
-    """The links of a document, in order; those in fenced code are none."""
+    """The links of a document, and what its reference links are defined as, in order; those in code
+    are none."""
     found: list[Link] = []
-    fence = ""
-    for number, line in enumerate(lines):
-        if mark := _FENCE.match(line):
-            run, rest = mark[1], mark[2].strip()
-            if not fence:
-                fence = run
-                continue
-            if run[0] == fence[0] and len(run) >= len(fence) and not rest:
-                fence = ""
-                continue
-        if not fence and "](" in line and len(line) <= MOST_COLUMNS:
-            found += [_link(hit, number) for hit in _LINK.finditer(line)]
+    for number, line in outside_fences(lines):
+        if ("](" not in line and "]:" not in line) or len(line) > MOST_COLUMNS:
+            continue
+        text = _without_code(line)
+        if hit := _DEFINITION.match(text):
+            found.append(_link(hit, line, number))
+        else:
+            found += [_link(hit, line, number) for hit in _LINK.finditer(text)]
     return found
 
 
-def _link(hit: "re.Match[str]", line: int) -> Link:
+def _without_code(line: str) -> str:
+    """A line with blanks in place of its code: what is between two runs of as many backticks."""
+    if "`" not in line:
+        return line
+    runs = [hit.span() for hit in _TICKS.finditer(line)]
+    later: dict[int, list[int]] = {}
+    for index in range(len(runs) - 1, -1, -1):
+        later.setdefault(runs[index][1] - runs[index][0], []).append(index)
+    parts: list[str] = []
+    at = index = 0
+    while index < len(runs):
+        start, end = runs[index]
+        same = later[end - start]
+        while same and same[-1] <= index:
+            same.pop()
+        if same:
+            index = same.pop()
+            parts += (line[at:start], " " * (runs[index][1] - start))
+            at = runs[index][1]
+        index += 1
+    return "".join((*parts, line[at:]))
+
+
+def _link(hit: "re.Match[str]", text: str, line: int) -> Link:
     group = "plain" if hit["angle"] is None else "angle"
     at = Span(line, hit.start(group), hit.end(group))
-    return Link(hit["title"], hit[group], Span(line, hit.start(), hit.end()), at)
+    title = text[hit.start("title") : hit.end("title")]
+    return Link(title, hit[group], Span(line, hit.start(), hit.end()), at)
+
+
+def is_nameable(path: str) -> bool:
+    """Whether a file could have this path: lone surrogates stand for bytes that are no UTF-8, and
+    some for none."""
+    try:
+        path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def resolve(document: str, path: str) -> str:

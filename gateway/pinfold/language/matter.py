@@ -54,7 +54,7 @@ def read_matter(lines: Sequence[str]) -> Matter | None:
 
 def _entry(number: int, line: str) -> Entry | None:
     key, colon, rest = line.partition(":")
-    if not colon or not key or key[0].isspace() or key.startswith("#"):
+    if not colon or not key or key[0].isspace() or key.startswith(("#", "- ")):
         return None
     value = rest.strip()
     start = len(key) + 1 + (len(rest) - len(rest.lstrip()) if value else len(rest))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pinfold.language.diagnose import is_topic
 from pinfold.language.facts import Where
-from pinfold.language.links import as_target, find_links, resolve
+from pinfold.language.links import as_target, find_links, is_nameable, resolve
 from pinfold.language.model import Change
 from pinfold.policy.names import RESERVED, collapse, split
 
@@ -28,7 +28,9 @@ def unpinned_place(where: Where) -> str | None:
 def renamed_place(root: str, new_name: str) -> str | None:
     """The path that a new name below a root means; None where it is none of a topic's."""
     name = new_name.strip()
-    if not name or name.startswith("/") or "\0" in name or any(ord(each) < 32 for each in name):
+    if not name or name.startswith("/") or name.endswith("/") or not is_nameable(name):
+        return None
+    if any(ord(each) < 32 for each in name):
         return None
     path = collapse(f"{root}/{name if name.endswith('.md') else f'{name}.md'}")
     inside = path.startswith(f"{root}/") and ".." not in name.split("/")

@@ -7,12 +7,12 @@ import attrs
 
 from pinfold.language.diagnose import is_index
 from pinfold.language.facts import Where
+from pinfold.language.fences import outside_fences
 from pinfold.language.links import find_links
 from pinfold.language.matter import read_matter
 from pinfold.language.model import Span, Symbol
 
 _HEADING = re.compile(r" {0,3}(#{1,6}+)(?:[ \t]++(.*))?$")
-_FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)")
 _CLOSING = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
 MOST_SYMBOLS = 5000
 
@@ -38,15 +38,8 @@ def _headings(lines: Sequence[str]) -> list[Symbol]:
         name = title.value if title and title.value else "frontmatter"
         found.append(Symbol(name, "frontmatter", Span(0, 0, len(lines[0])), matter.end))
         start = matter.end + 1
-    fence = ""
-    for number in range(start, len(lines)):
-        line = lines[number]
-        if mark := _FENCE.match(line):
-            if not fence:
-                fence = mark[1]
-            elif mark[1][0] == fence[0] and len(mark[1]) >= len(fence):
-                fence = ""
-        elif not fence and line.lstrip(" ").startswith("#") and (hit := _HEADING.match(line)):
+    for number, line in outside_fences(lines, start):
+        if line.lstrip(" ").startswith("#") and (hit := _HEADING.match(line)):
             name = _CLOSING.sub("", hit[2] or "").strip()
             span = Span(number, 0, len(line))
             found.append(Symbol(name or "#", "heading", span, number, len(hit[1])))

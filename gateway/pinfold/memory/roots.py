@@ -152,11 +152,13 @@ class Look:
         return attrs.evolve(self._root(root), reserved=reserved, above=above)
 
     def _all_above(self, reserved: str) -> frozenset[Identity]:
-        """Every directory on the ways to the root and to where its reserved directory leads."""
+        """Every directory on the ways to the root and to where its reserved directory leads, and
+        those that only a link on the way is in: without it the rest is reached no more."""
         found: set[Identity] = set()
         for path in (reserved, reserved.rpartition("/")[0] or "/"):
             opened = self._walk(path)
             self._require_known(opened)
+            found |= opened.passed
             found |= {step.identity for way in opened.ways for step in way if step.identity}
         return frozenset(found)
 

@@ -30,8 +30,9 @@ class Opened:
 
     `target` and `status` are None where nothing is there; `missing` are then the names that are
     not, the first of them in the directory `parent`. `parent` is None where only the target was
-    opened. `problem` is the errno that stopped the resolution, and `real` is then None. `held` is
-    whatever must stay as long as this: descriptors that are not its own.
+    opened. `problem` is the errno that stopped the resolution, and `real` is then None. `passed`:
+    every directory that a walk was in, also those that a link led out of again. `held` is whatever
+    must stay as long as this: descriptors that are not its own.
     """
 
     literal: str
@@ -45,6 +46,7 @@ class Opened:
     missing: tuple[str, ...] = ()
     directory_wanted: bool = False
     problem: int | None = None
+    passed: set[Identity] = attrs.Factory(set)
     descriptors: list[int] = attrs.Factory(list)
     held: object = None
 

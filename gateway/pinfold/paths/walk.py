@@ -160,10 +160,13 @@ class _Walker:
         for place in self._way:
             self._release(place.handle)
         root = self._hold(platform.open_root())
-        self._way = [_Place("", root, identity(os.fstat(root)))]
+        self._way = []
+        self._enter("", root, identity(os.fstat(root)))
 
     def _enter(self, name: str, handle: int, found: Identity | None) -> None:
         self._way.append(_Place(name, handle, found))
+        if found is not None:
+            self.opened.passed.add(found)
         if len(self._way) > _KEPT_OPEN:
             behind = self._way[-1 - _KEPT_OPEN]
             self._release(behind.handle)

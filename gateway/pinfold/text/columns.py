@@ -21,16 +21,30 @@ def _utf16(character: str) -> int:
 _WIDTHS: dict[Encoding, Callable[[str], int]] = {"utf-8": _utf8, "utf-16": _utf16}
 
 
+_CODECS: dict[Encoding, tuple[str, int]] = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2)}
+"""The codec that counts, and how many bytes its unit has."""
+
+
 def units(text: str, encoding: Encoding) -> int:
     """How many units a text has. A lone surrogate counts as a character of its own."""
-    width = _WIDTHS.get(encoding)
-    return len(text) if width is None or text.isascii() else sum(map(width, text))
+    if encoding not in _CODECS or text.isascii():
+        return len(text)
+    codec, size = _CODECS[encoding]
+    try:
+        return len(text.encode(codec)) // size
+    except UnicodeEncodeError:  # a lone surrogate
+        return sum(map(_WIDTHS[encoding], text))
 
 
 def characters(line: str, column: int, encoding: Encoding) -> int:
     """How many characters of a line stand before a column in units; at most all of them. A column
     inside of a character is before it."""
-    width = _WIDTHS.get(encoding)
-    if width is None or line.isascii():
-        return min(column, len(line))
-    return bisect_right(list(accumulate(map(width, line))), column)
+    head = line[:column]  # no character is less than a unit
+    if encoding not in _CODECS or head.isascii():
+        return len(head)
+    codec, size = _CODECS[encoding]
+    try:
+        before = head.encode(codec)[: column * size]
+    except UnicodeEncodeError:  # a lone surrogate
+        return bisect_right(list(accumulate(map(_WIDTHS[encoding], head))), column)
+    return len(before.decode(codec, "ignore"))

@@ -64,6 +64,8 @@ _NEEDED: dict[ServedTool, tuple[tuple[str, ...], ...]] = {
     ),
 }
 """Which of our arguments must have a word, one row being enough."""
+_USES: dict[ServedTool, PathUse] = {"read_file": "read", "write_file": "write", "edit": "write"}
+"""What ours do to `file_path`. Said otherwise, a change would be decided as a read."""
 
 
 @attrs.frozen
@@ -121,8 +123,12 @@ def problem_of(options: UpstreamOptions) -> tuple[str, str] | None:
         if not any(set(row) <= set(mapping.words) for row in _NEEDED[mapping.serves]):
             needed = " or ".join(", ".join(row) for row in _NEEDED[mapping.serves])
             return f"tools.{tool}.words", f"must give a word for {needed}"
-        if mapping.paths.get(mapping.words["file_path"]) is None:
-            return f"tools.{tool}.paths", f"must say what {mapping.words['file_path']} is"
+        path, use = mapping.words["file_path"], _USES[mapping.serves]
+        if mapping.paths.get(path) != use:
+            return f"tools.{tool}.paths.{path}", f'must be "{use}" in what serves {mapping.serves}'
+        outer = [theirs for ours, theirs in mapping.words.items() if "." not in ours]
+        if len(set(outer)) < len(outer):
+            return f"tools.{tool}.words", "has one word for two arguments"
         named = {*mapping.paths, *mapping.arguments}
         for ours, theirs in mapping.words.items():
             if "." not in ours and theirs not in named:

@@ -29,17 +29,23 @@ def line_of(message: dict[str, Any]) -> bytes:
 
 
 def without_ours(value: Any) -> Any:
-    """Take every `pinfold/` key out of every `_meta` in a value, in place: those are the gateway's
-    own. Returns the value."""
+    """Take every `pinfold/` key out of a value and out of every `_meta` in it, in place: those are
+    the gateway's own. What is deeper and no `_meta` is somebody's data. Returns the value."""
+    if isinstance(value, dict):
+        _drop_ours(value)
     waiting = [value]
     while waiting:
         each = waiting.pop()
         if isinstance(each, dict):
             meta = each.get("_meta")
             if isinstance(meta, dict):
-                for name in [name for name in meta if name.startswith("pinfold/")]:
-                    del meta[name]
+                _drop_ours(meta)
             waiting.extend(each.values())
         elif isinstance(each, list):
             waiting.extend(each)
     return value
+
+
+def _drop_ours(members: dict[str, Any]) -> None:
+    for name in [name for name in members if name.startswith("pinfold/")]:
+        del members[name]

@@ -19,7 +19,7 @@ from pinfold.upstream.process import Child
 from pinfold.upstream.waiting import GaveUp, Params, Waiting
 from pinfold_protocol import SERVER_NAME
 from pinfold_protocol.errors import INTERNAL_ERROR, RpcError, ToolError, short
-from pinfold_protocol.framing import Body, LineFramer, Oversized
+from pinfold_protocol.framing import EDGE, Body, LineFramer, Oversized
 from pinfold_protocol.oversized import id_of_oversized_answer
 from pinfold_protocol.session import UpstreamOptions
 
@@ -27,6 +27,10 @@ REVISION = "2025-11-25"
 START_SECONDS = 60.0
 """How long an upstream may take to answer `initialize` and `tools/list`; `npx` may download it."""
 END_SECONDS = 0.5
+LISTING_SECONDS = 0.5
+"""Its tools are listed again no sooner than so long after the last time."""
+LAST_SECONDS = 2.0
+"""How long is read on where the process has ended and its output has not."""
 _BACKOFF = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 _LONGEST_WAIT = 2.0
 """A call waits for the next start so long, and fails where it would be longer."""
@@ -48,7 +52,6 @@ class _Life:
         self.changed = threading.Condition()
         self.over = False
         self.ended = False
-        self.garbage = 0
         self.questions: Questions
 
 
@@ -163,7 +166,7 @@ class Peer:
             raise ToolError("backend", message) from None
         life = _Life(child, self._limit())
         life.questions = Questions(self._events, lambda message: self._post(life, message))
-        for work in (self._write, self._read):
+        for work in (self._write, self._read, self._watch):
             name = f"{self.name}-{work.__name__[1:]}"
             threading.Thread(target=work, args=(life,), name=name, daemon=True).start()
         try:
@@ -340,13 +343,22 @@ class Peer:
                     self._oversized(life, event)
         self._lost(life)
 
+    def _watch(self, life: _Life) -> None:
+        """Something that it started may keep its output open: that it ended shows here too, when
+        what it said last has been read."""
+        life.child.wait()
+        with life.changed:
+            life.changed.wait_for(lambda: life.over, LAST_SECONDS)
+        self._lost(life)
+
     def _line(self, life: _Life, line: bytes) -> None:
         try:
             message = parse(line)
         except ValueError:
+            edges = Oversized(len(line), line[:EDGE], line[-EDGE:])
+            self._fail(life, id_of_oversized_answer(edges), "answered what is no JSON")
             message = None
         if not isinstance(message, dict):
-            life.garbage += 1
             self._tell("it writes what is no message to its output; that is ignored")
         elif isinstance(message.get("method"), str):
             self._said(life, message)
@@ -376,16 +388,18 @@ class Peer:
 
     def _oversized(self, life: _Life, event: Oversized) -> None:
         """A message over the limit fails the call that it answers; all, if that cannot be told."""
-        message = f"{self.name} sent {event.length} bytes, over the limit of {self._limit()}."
         number = id_of_oversized_answer(event)
         with life.changed:
-            if type(number) is int:
-                found = [life.waiting.pop(number, None)]
-            else:
-                found, life.waiting = [*life.waiting.values()], {}
-        for waiting in found:
-            if waiting is not None:
-                waiting.settle(error=ToolError("backend", message))
+            numbers = [number] if type(number) is int else list(life.waiting)
+        for each in numbers:
+            self._fail(life, each, f"sent {event.length} bytes, over the limit of {self._limit()}")
+
+    def _fail(self, life: _Life, number: object, what: str) -> None:
+        """An answer that cannot be read is one too; nothing where nobody waits for it."""
+        with life.changed:
+            waiting = life.waiting.pop(number, None) if type(number) is int else None
+        if waiting is not None:
+            waiting.settle(error=ToolError("backend", f"{self.name} {what}."))
 
     def _said(self, life: _Life, message: Params) -> None:
         method, params = message["method"], message.get("params")
@@ -418,6 +432,8 @@ class Peer:
                     self._stale = False
                     self._list(life, time.monotonic() + START_SECONDS)
                     self._events.on_tools()
+                    with life.changed:  # one that says so each time it is asked is no busy loop
+                        life.changed.wait_for(lambda: life.over, LISTING_SECONDS)
             except (ToolError, RpcError, TimeoutError):
                 self._tell("it said that its tools changed, and does not list them")
             finally:

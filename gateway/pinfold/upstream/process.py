@@ -87,6 +87,10 @@ class Child:
             while data := os.read(self._stderr.fileno(), _CHUNK):
                 self._tail = (self._tail + data)[-_TAIL:]
 
+    def wait(self) -> None:
+        """Until the process that was started has ended, whoever still holds its streams. Blocks."""
+        self._process.wait()
+
     def end(self, seconds: float) -> int | None:
         """End its input, wait so long, then kill the group. Its exit status, if it had one by
         then; afterwards nothing of the group runs. Once, and before `written`."""

@@ -97,14 +97,16 @@ class Documents:
     def find_path(self, real: str | None, file: Identity | None = None) -> Document | None:
         """The document behind a file: the one whose URI names the real path, or leads to the same
         file by whatever name. May block. Links that cannot be followed lead nowhere."""
+        return next(iter(self.behind(real, file)), None)
+
+    def behind(self, real: str | None, file: Identity | None = None) -> list[Document]:
+        """All documents behind a file, as `find_path` finds one, the best first."""
         documents = [each for each in self.all() if each.path is not None]
-        for document in documents:
-            if document.path == real:
-                return document
+        found = [each for each in documents if each.path == real]
         for document in documents if file is not None else ():
-            if _identity_at(document.path or "") == file:
-                return document
-        return None
+            if document not in found and _identity_at(document.path or "") == file:
+                found.append(document)
+        return found
 
     def wait_for(
         self, uri: str, wanted: Callable[[Document | None], bool], seconds: float

@@ -6,7 +6,7 @@ method is known.
 
 from collections.abc import Awaitable, Generator
 from inspect import isgenerator, isgeneratorfunction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pinfold.doors.lsp.buffers import EditorBuffers
 from pinfold.doors.lsp.client import Client
@@ -19,6 +19,7 @@ from pinfold_protocol.errors import METHOD_NOT_FOUND, RpcError, invalid_params, 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
 
+    from pinfold.doors.lsp.server import MountedProtocol
     from pinfold.doors.lsp.service import Service
     from pinfold.doors.native import Native
     from pinfold_protocol.session import EditorSession
@@ -104,11 +105,15 @@ class Mount:
             self._service.end()
 
     def _not_understood(self, method: str, params: Any) -> None:
-        """What an editor shows in a document is not known any more, once a change is missed."""
+        """What an editor shows in a document is not known any more, once a change is missed; nor
+        is it in one that was opened in words that are none."""
+        uri = member(params, "textDocument", "uri")
+        if not isinstance(uri, str):
+            return
         if method == "textDocument/didChange":
-            uri = member(params, "textDocument", "uri")
-            if isinstance(uri, str):
-                self.documents.lose(uri)
+            self.documents.lose(uri)
+        elif method == "textDocument/didOpen":
+            cast("MountedProtocol", self.server.protocol).open_unknown(uri)
 
     def _handler(self, method: str) -> Any:
         registry = self.server.protocol.fm

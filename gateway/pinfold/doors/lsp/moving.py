@@ -70,12 +70,13 @@ def plan(context: Context, new: str, uri: str, *, moved_by_editor: bool = False)
     old = context.where.path
     if not os.path.isfile(encode(old)):
         raise failed("It is not saved yet: save it first.")
-    if os.path.islink(encode(old)):
+    if os.path.islink(encode(old)) or os.path.islink(encode(path_of(uri) or old)):
         raise failed("It is a link, and what it leads to would stay where it is.")
     if not moved_by_editor and os.path.lexists(encode(new)):
         raise failed(f"{new} is there already.")
     if reason := refusal(context, old, new):
         raise failed(f"Denied: {reason}")
+    _require_only_name(context)
     mends = []
     for mend in _mends(context, old, new):
         index = mend.path == f"{context.where.root}/{INDEX_NAME}"
@@ -107,14 +108,25 @@ def _mends(context: Context, old: str, new: str) -> Iterator[Mend]:
             yield Mend(path, uri, document, text, lines, changes)
 
 
+def _require_only_name(context: Context) -> None:
+    """What moves is looked at under one name: another document of the file has a text, and maybe
+    changes that are not saved, which the plan would know nothing of."""
+    here = context.document
+    for each in _open_documents(context, context.where.path):
+        if here is None or each.path != here.path:
+            raise failed(f"The editor has it open as {each.path}: do it there, or close that.")
+
+
 def _open_document(context: Context, path: str) -> Document | None:
-    found = context.documents.find_path(path)
-    if found is not None or not any(path_of(each.uri) for each in context.documents.all()):
-        return found
+    return next(iter(_open_documents(context, path)), None)
+
+
+def _open_documents(context: Context, path: str) -> list[Document]:
     try:
-        return context.documents.find_path(path, identity(os.stat(encode(path))))
+        file = identity(os.stat(encode(path)))
     except OSError:
-        return None
+        file = None
+    return context.documents.behind(path, file)
 
 
 def workspace_edit(plan: Plan, encoding: "Encoding", *, move: bool) -> types.WorkspaceEdit:

@@ -5,9 +5,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
+from cattrs import Converter
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
-from pygls.protocol import LanguageServerProtocol, lsp_method
+from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 from pygls.workspace import TextDocument, Workspace
 
 from pinfold import __version__
@@ -131,6 +132,11 @@ class MountedProtocol(LanguageServerProtocol):
         self.workspace.remove_text_document(params.text_document.uri)
         self.documents.remove(params.text_document.uri)
 
+    def open_unknown(self, uri: str) -> None:
+        """A document is open, and its text is not known until the next whole one."""
+        self.workspace.put_text_document(types.TextDocumentItem(uri, "", 0, ""))
+        self._tell(uri, lost=True)
+
     def _tell(self, uri: str, *, lost: bool = False) -> None:
         buffer = self.workspace.get_text_document(uri)
         self.documents.put(
@@ -152,9 +158,33 @@ class MountedProtocol(LanguageServerProtocol):
         self._workspace = Buffers(None, position_encoding=encoding.value)
 
 
+def _strict_converter() -> Converter:
+    """lsprotocol's, which would take null for the text "None", and any object for true."""
+    converter: Converter = default_converter()  # type: ignore[no-untyped-call]
+    for kind in (str, int, bool):
+        converter.register_structure_hook(kind, _exactly(kind))
+    return converter
+
+
+def _exactly(kind: type) -> Callable[[Any, Any], Any]:
+    def hook(value: Any, _: Any) -> Any:
+        if kind is int and isinstance(value, float) and value.is_integer():
+            return int(value)  # JSON has numbers only
+        if type(value) is not kind:
+            raise TypeError(f"must be {kind.__name__}")
+        return value
+
+    return hook
+
+
 def make_server(client: Client, documents: Documents, ask: Ask, notify: Notify) -> LanguageServer:
     """A server that is ready: its features are still to be registered."""
-    server = LanguageServer(SERVER_NAME, __version__, protocol_cls=MountedProtocol)
+    server = LanguageServer(
+        SERVER_NAME,
+        __version__,
+        protocol_cls=MountedProtocol,
+        converter_factory=_strict_converter,
+    )
     protocol = cast(MountedProtocol, server.protocol)
     protocol.connection = (ask, notify)
     protocol.documents = documents
