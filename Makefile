@@ -7,9 +7,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/python -m compileall -q gateway/pinfold protocol/pinfold_protocol
 BENCH_PEERS := benchmarks/peers/node_modules
 EDITOR_PACKAGES := emacs-nox elpa-eglot elpa-markdown-mode vim vim-ale dbus xvfb xdotool kate
-NODE_PEERS := tests/clients/node/node_modules tests/clients/hosts/node_modules
+VSCODE := editors/vscode
+NODE_PEERS := tests/clients/node/node_modules tests/clients/hosts/node_modules $(VSCODE)/node_modules
 
-.PHONY: help demo test check test-clients test-editors test-slow schema bench clean
+.PHONY: help demo test check test-clients test-editors test-slow test-vscode schema vsix bench clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +27,7 @@ check: $(VENV)/.dev ## Formatter, linter, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test-clients: $(VENV)/.clients $(NODE_PEERS) ## Tests with clients and types that others wrote
+test-clients: $(VENV)/.clients $(NODE_PEERS) ## Tests with clients and types that others wrote; the VS Code extension's own
 	$(BIN)/python -m pytest -q -m client
 
 test-editors: $(VENV)/.editors ## Neovim, Emacs, Vim and Kate themselves, with what is in editors/
@@ -35,8 +36,16 @@ test-editors: $(VENV)/.editors ## Neovim, Emacs, Vim and Kate themselves, with w
 test-slow: $(VENV)/.dev $(VENV)/.fuse ## The long tests: races, crashes, volumes that fold names
 	$(BIN)/python -m pytest -q -m slow
 
-schema: $(VENV)/.dev ## Write protocol/schema.json from the types
+test-vscode: vsix ## A person's walk through the real VS Code, in a browser (ten minutes the first time)
+	PYTHON="$(CURDIR)/$(BIN)/python" tests/vscode/install.sh
+	cd tests/vscode && PINFOLD="$(CURDIR)/$(BIN)/pinfold" .installed/bin/node --test walk.test.mjs
+
+vsix: $(VSCODE)/node_modules ## The extension for VS Code, as editors/vscode/pinfold.vsix
+	cd $(VSCODE) && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent package
+
+schema: $(VENV)/.dev ## Write protocol/schema.json, and what VS Code's client has of it, from the types
 	$(BIN)/python -m pinfold_protocol.schema > protocol/schema.json
+	$(BIN)/python -m pinfold_protocol.typescript > $(VSCODE)/src/protocol.ts
 
 bench: $(VENV)/.runtime $(BENCH_PEERS) ## Everything that is claimed about speed, as ratios (needs npm)
 	$(BIN)/python benchmarks/peers.py
@@ -45,7 +54,7 @@ bench: $(VENV)/.runtime $(BENCH_PEERS) ## Everything that is claimed about speed
 	$(BIN)/python benchmarks/memory_index.py
 
 clean: ## Remove what make made
-	rm -rf $(VENV) $(NODE_PEERS) $(BENCH_PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(NODE_PEERS) $(BENCH_PEERS) $(VSCODE)/dist $(VSCODE)/pinfold.vsix tests/vscode/.installed .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pinfold needs Python 3.11 or newer; set PYTHON=...")'

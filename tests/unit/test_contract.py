@@ -13,7 +13,7 @@ import pytest
 from pinfold.doors.mcp import PROTECTING
 from pinfold.doors.native import _HANDLERS
 from pinfold.tools.registry import TOOLS
-from pinfold_protocol import schema
+from pinfold_protocol import schema, typescript
 from pinfold_protocol.convert import structure, unstructure, wire_name
 from pinfold_protocol.errors import TOOL_ERROR_KINDS, RpcError
 from pinfold_protocol.methods import METHODS
@@ -26,6 +26,45 @@ def test_schema_json_is_current() -> None:
     assert (PROTOCOL / "schema.json").read_text("utf-8") == schema.text(), (
         "stale: run `make schema`"
     )
+
+
+def test_what_vs_code_has_of_the_schema_is_current() -> None:
+    told = PROTOCOL.parent / "editors/vscode/src/protocol.ts"
+    contract = json.loads((PROTOCOL / "schema.json").read_text("utf-8"))
+    assert told.read_text("utf-8") == typescript.declarations(contract), "stale: run `make schema`"
+
+
+def test_every_kind_of_type_has_its_declaration() -> None:
+    nullable: dict[str, Any] = {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]}
+    contract = {
+        "protocolVersion": 7,
+        "methods": {
+            "a/b": {"direction": "host-to-gateway", "params": {"$ref": "#/$defs/A"}, "result": None}
+        },
+        "$defs": {
+            "A": {
+                "description": "What */ it is.",
+                "properties": {
+                    "one": {"type": "array", "items": nullable},
+                    "my-two": {"enum": ["x", 1]},
+                    "three": {"type": "object", "additionalProperties": {"type": "integer"}},
+                    "four": {},
+                },
+                "required": ["one"],
+            }
+        },
+    }
+    told = typescript.declarations(contract)
+    for line in (
+        "export const PROTOCOL_VERSION = 7;",
+        "/** What * / it is. */",
+        "  one: (A | null)[];",
+        '  "my-two"?: "x" | 1;',
+        "  three?: Record<string, number>;",
+        "  four?: unknown;",
+        '  "a/b": { params: A; result: undefined };',
+    ):
+        assert line in told.splitlines()
 
 
 def test_every_reference_of_the_schema_leads_somewhere() -> None:

@@ -83,7 +83,11 @@ ALL = {
     },
     "workspace": {
         "applyEdit": True,
-        "workspaceEdit": {"documentChanges": True, "resourceOperations": ["rename"]},
+        "workspaceEdit": {
+            "documentChanges": True,
+            "resourceOperations": ["rename"],
+            "metadataSupport": True,
+        },
         "fileOperations": {"willRename": True},
         "diagnostics": {"refreshSupport": True},
     },
@@ -92,7 +96,7 @@ ALL = {
 
 def test_an_editor_that_can_everything() -> None:
     client = read_client({"capabilities": ALL})
-    assert client == Client("utf-16", None, *[True] * 11)
+    assert client == Client("utf-16", None, *[True] * 12)
 
 
 @pytest.mark.parametrize("capabilities", [ALL, {"textDocument": {"hover": {}}}])

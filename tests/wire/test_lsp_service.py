@@ -290,6 +290,18 @@ def test_pin_from_the_index(met: Editor, place: Path) -> None:
     met.tell("textDocument/didClose", {"textDocument": {"uri": index}})
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_pin_is_a_refactoring_to_an_editor_that_knows_such(tmp_path: Path, known: bool) -> None:
+    edits = {"documentChanges": True, "resourceOperations": ["rename"], "metadataSupport": known}
+    workspace = {"applyEdit": True, "workspaceEdit": edits}
+    with Editor(tmp_path).met(text=RICH, workspace=workspace) as editor:
+        _, _, name = laid(editor, editor.memory)
+        params = {"command": "pinfold.pin", "arguments": [{"uri": name}]}
+        editor.send(request("pin", "workspace/executeCommand", params))
+        asked = editor.receive()["params"]
+        assert asked.get("metadata") == ({"isRefactoring": True} if known else None)
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [

@@ -15,7 +15,8 @@ _ENCODINGS = ("utf-8", "utf-16", "utf-32")
 
 class Client(NamedTuple):
     """One editor. `folder`: the path of what it has open, None where it has nothing on this
-    machine; `moves_files`: it takes a rename of a file in a workspace edit."""
+    machine; `moves_files`: it takes a rename of a file in a workspace edit;
+    `saves_refactorings`: it may save by itself what it is told to be a refactoring."""
 
     encoding: Encoding
     folder: str | None
@@ -24,6 +25,7 @@ class Client(NamedTuple):
     moves_files: bool
     versioned_edits: bool
     applies_edits: bool
+    saves_refactorings: bool
     literal_actions: bool
     disabled_actions: bool
     prepares_renames: bool
@@ -47,6 +49,7 @@ def read_client(params: dict[str, Any]) -> Client:
         moves_files=versioned and isinstance(operations, list) and "rename" in operations,
         versioned_edits=versioned,
         applies_edits=member(workspace, "applyEdit") is True,
+        saves_refactorings=member(workspace, "workspaceEdit", "metadataSupport") is True,
         literal_actions=member(text, "codeAction", "codeActionLiteralSupport") is not None,
         disabled_actions=member(text, "codeAction", "disabledSupport") is True,
         prepares_renames=member(text, "rename", "prepareSupport") is True,

@@ -133,7 +133,9 @@ class Mover:
 
     async def _applied(self, edit: types.WorkspaceEdit) -> str:
         """Let the editor apply an edit; why it did not, as far as it says so."""
-        params = types.ApplyWorkspaceEditParams(edit, label="pinfold")
+        known = self._client.saves_refactorings
+        refactoring = types.WorkspaceEditMetadata(is_refactoring=True) if known else None
+        params = types.ApplyWorkspaceEditParams(edit, label="pinfold", metadata=refactoring)
         seconds = self._native.gateway.limits.editor_seconds or _EDITOR_SECONDS
         asked = self._server.protocol.send_request_async(types.WORKSPACE_APPLY_EDIT, params)
         try:
