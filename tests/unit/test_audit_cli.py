@@ -125,8 +125,10 @@ def test_an_output_that_takes_nothing(
 def following(path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     command = [sys.executable, "-m", "pinfold", "audit", str(path), "--follow", "--json"]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env()
-    ) as process:
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env(),
+        # Tests may run in the background of a shell, which ignores it for all that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:  # fmt: skip
         try:
             yield process
         finally:

@@ -563,7 +563,7 @@ def test_one_that_cannot_be_started_says_why(place: Place, up: Any, words: str) 
         assert error["code"] == -32602 and error["data"]["path"] == "backend"
         assert words in error["data"]["problem"]
         error = raw.ask("session/open", {**params, "backend": "other"})["error"]
-        assert error["data"]["problem"] == 'must be one of "local", "up"'
+        assert error["data"]["problem"] == """must be one of "local", "up", not 'other'"""
         assert raw.open(place.project)["tools"]
 
 

@@ -107,6 +107,8 @@ class Standing:
             return
         if descriptor is None or opened.real is None or opened.literal != path:
             return
+        if tuple(path.split("/")[len(path.split("/")) - len(opened.missing) :]) != opened.missing:
+            return  # a link leads to where nothing is, and the link may go
         above, real = (_without(each, len(opened.missing)) for each in (path, opened.real))
         try:
             seat = platform.seat_of(descriptor, cached=False)
