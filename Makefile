@@ -18,7 +18,7 @@ help: ## Show this
 demo: $(VENV)/.runtime ## See it work, in a temporary directory
 	@$(BIN)/pinfold demo
 
-test: $(VENV)/.dev ## Run the tests (under three minutes)
+test: $(VENV)/.dev ## Run the tests (under five minutes on two cores)
 	$(BIN)/python -m pytest -q -n auto
 
 check: $(VENV)/.dev ## Formatter, linter, types, layers
