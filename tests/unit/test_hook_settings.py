@@ -181,6 +181,16 @@ def test_nothing_is_written_without_consent(tmp_path: Path) -> None:
     assert snapshot(tmp_path) == before
 
 
+def test_consent_may_come_by_a_pipe(tmp_path: Path) -> None:
+    for answer, status in (("n\n", 1), ("yes\n", 0)):
+        done = subprocess.run(
+            [*HOOK, "--install", "--host", "qwen-code"],
+            input=answer, capture_output=True, text=True, env=clean_env(HOME=str(tmp_path)),
+        )  # fmt: skip
+        assert done.returncode == status
+        assert (tmp_path / ".qwen/settings.json").exists() is (status == 0)
+
+
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
 def test_consent_is_asked_for_in_a_terminal(tmp_path: Path, answer: str, status: int) -> None:
     terminal, theirs = pty.openpty()

@@ -160,13 +160,14 @@ def _draw_diff(path: str, before: str, after: str) -> None:
 
 
 def _agreed(path: str) -> bool:
-    if not sys.stdin.isatty():
-        console().print("  Nothing was written: run it again with --yes, or in a terminal.")
-        return False
     print(f"  Write this to {visible(path)}? [y/N] ", end="", flush=True)
-    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+    answer = sys.stdin.readline()
+    if not sys.stdin.isatty():
+        print()
+    if answer.strip().lower() in ("y", "yes"):
         return True
-    console().print("  Nothing was written.")
+    hint = "" if answer else " Run it again with --yes, or in a terminal."
+    console().print(f"  Nothing was written.{hint}")
     return False
 
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 class HostTool:
     """A tool of a host.
 
-    `kind`: what it does to files (`foreign`: runs what is in another language than that of the
+    `kind`: what it does to files (`read`: shows one, so that its text is in the conversation;
+    `list`: looks at them in another way; `foreign`: runs what is in another language than that of the
     shell gate; `call`: calls another tool; `none`: nothing). `name`: what the policy and its rules
     call it. `paths`: the arguments that say where; of a shell, the one with the command.
     `patterns`: those with a pattern of paths.
@@ -109,8 +110,8 @@ _CLAUDE_CODE = {
     "Glob": HostTool("list", "list_directory", ("path",), ("pattern",)),
     **_all("shell", "run_shell_command", ("command",), "Bash Monitor"),
     **_all("foreign", "run_shell_command", ("command",), "PowerShell"),
-    **_all("read", "read_file", ("filePath",), "LSP"),
-    **_all("read", "read_file", ("file_path",), "Artifact SendUserFile"),
+    **_all("list", "read_file", ("filePath",), "LSP"),
+    **_all("list", "read_file", ("file_path",), "Artifact SendUserFile"),
     **_all(
         "none",
         "",
@@ -129,8 +130,9 @@ _QWEN_CODE = {
     **_all("change", "write_file", ("file_path",), "write_file"),
     **_all("change", "edit", ("file_path",), "edit replace"),
     **_all("change", "edit", ("notebook_path",), "notebook_edit"),
-    **_all("read", "read_file", ("file_path",), "read_file zoom_image"),
-    **_all("read", "read_file", ("filePath",), "lsp"),
+    **_all("read", "read_file", ("file_path",), "read_file"),
+    **_all("list", "read_file", ("file_path",), "zoom_image"),
+    **_all("list", "read_file", ("filePath",), "lsp"),
     **_all("list", "grep_search", ("path",), "grep_search search_file_content"),
     **_all("list", "list_directory", ("path",), "list_directory"),
     "glob": HostTool("list", "list_directory", ("path",), ("pattern",)),
