@@ -14,9 +14,9 @@ class HostTool:
     """A tool of a host.
 
     `kind`: what it does to files (`read`: shows one, so that its text is in the conversation;
-    `list`: looks at them in another way; `foreign`: runs what is in another language than that of the
-    shell gate; `call`: calls another tool; `none`: nothing). `name`: what the policy and its rules
-    call it. `paths`: the arguments that say where; of a shell, the one with the command.
+    `list`: looks at them in another way; `foreign`: runs what is in another language than that of
+    the shell gate; `call`: calls another tool; `none`: nothing). `name`: what the policy and its
+    rules call it. `paths`: the arguments that say where; of a shell, the one with the command.
     `patterns`: those with a pattern of paths.
     """
 
