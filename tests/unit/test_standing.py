@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pinfold.paths import linux
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.kernel import platform
 from pinfold.paths.opened import Opened, identity
@@ -150,6 +151,17 @@ def test_without_the_kernel_s_help_every_look_is_fresh(
     look(standing, str(tmp_path)).close()
     assert descriptors() == before
     assert told(look(standing, str(tmp_path))) == told(glance(str(tmp_path)))
+
+
+def test_a_kernel_that_refuses_to_tell_fails_no_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standing = awake()
+    look(standing, str(tmp_path)).close()
+    monkeypatch.setattr(linux, "_statx", lambda: lambda *_: -1)
+    assert told(look(standing, str(tmp_path))) == told(glance(str(tmp_path)))
+    with pytest.raises(WouldBlock):
+        look(standing, str(tmp_path), cached=True)
 
 
 def test_a_gateway_at_rest_holds_nothing(tmp_path: Path) -> None:

@@ -320,6 +320,12 @@ def test_where_writes_are_confined_a_tool_that_is_not_known_is_denied(home: Home
         home.before("Glob", *remember, pattern="/etc/**", path=str(home.memory)).decision == DENIED
     )
     assert home.before("Glob", *remember, pattern="**/*", path=str(home.memory)).decision is None
+    for path in ("", "  ", None, outside):
+        assert home.before("Grep", *remember, pattern="x", path=path).decision == DENIED, path
+    folded = "/" + "./" * 2500 + outside[1:]
+    for path in (folded, f"{outside}\ud800"):
+        assert home.before("Read", *remember, file_path=path).decision == DENIED
+        assert home.before("Read", file_path=path).decision is None
     for pattern in ("{/etc,/tmp}/*", "x*/../../../../etc/*"):
         heard = home.before("Glob", *remember, pattern=pattern, path=str(home.memory))
         assert heard.decision == DENIED, pattern

@@ -141,7 +141,9 @@ def seat_of(descriptor: int, cached: bool) -> tuple[int, ...] | None:
     where the kernel does not tell. With `cached`, as `require_local`."""
     buffer = ctypes.create_string_buffer(256)
     if _statx()(descriptor, b"", _UNSYNCED, _STATX_BASIC | _STATX_MNT_ID, buffer) < 0:
-        raise WouldBlock
+        if cached:
+            raise WouldBlock
+        return None
     if not _MASK.unpack_from(buffer, 0)[0] & _STATX_MNT_ID:
         return None
     seat: tuple[int, ...] = _MOUNT.unpack_from(buffer, 136) + _INODE.unpack_from(buffer, 32)

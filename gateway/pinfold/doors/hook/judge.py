@@ -122,8 +122,8 @@ class Bench:
         managed_only = tool.name == "read_memory"
         call = Call(tool.name, "change" if tool.kind == "change" else "read", managed_only)
         raw = list(_named(tool, arguments))
-        if not raw and tool.kind == "list":
-            raw = [self.bases[0]]
+        if tool.kind == "list":  # without a path, or with an empty one, a host looks where it is
+            raw = [each for each in raw if self.host.readings(each)[-1]] or [self.bases[0]]
         raw += _starts(tool, arguments, raw)
         if not raw:
             raise Unnamed(f"it has no {tool.paths[0]}")

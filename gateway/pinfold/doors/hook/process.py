@@ -112,13 +112,15 @@ class _Hook:
         except NotUnderstood as error:
             raise NotUnderstood(f"{event.tool}: {error}") from None
         except ToolError as error:
-            self._cannot_look(error.message)
+            self._cannot_look(error.message, confined=bench.scope.confine_reads)
         if decision is None or decision.decision == "allow":
             self.answer(PASSED)
         self.answer(PASSED, events.permission(decision.decision, _reason(decision.reason)))
 
-    def _cannot_look(self, message: str) -> "NoReturn":
-        if not self._may_change():
+    def _cannot_look(self, message: str, *, confined: bool) -> "NoReturn":
+        """A path that cannot be judged: the host may make one of it all the same, so that where
+        reads are confined they are denied too."""
+        if not (confined or self._may_change()):
             self.answer(PASSED)
         reason = _reason(f"what the path leads to cannot be said: {message}")
         self.answer(PASSED, events.permission("deny", reason))
