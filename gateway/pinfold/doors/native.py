@@ -160,7 +160,7 @@ class Native:
         self._asking: dict[str, asyncio.Future[None]] = {}
         self.questions: Questions | None = None
         self.editor: Mount | None = None
-        self._busy = self._at_rest = False
+        self._busy = self._quiet = False
         self._running = 0
         self._abandoned = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -334,16 +334,16 @@ class Native:
 
     def _stir(self) -> None:
         """A request has come: rest again when no other one comes for a while."""
-        self._at_rest = False
+        self._quiet = False
         if not self._busy:
             self._busy = True
             self.gateway.wake()
             self._loop.call_later(_REST_SECONDS, self._rest)
 
     def _rest(self) -> None:
-        self._busy = not self._at_rest
+        self._busy = not self._quiet
         if self._busy:
-            self._at_rest = True
+            self._quiet = True
             self._loop.call_later(_REST_SECONDS, self._rest)
         else:
             self.gateway.rest()
