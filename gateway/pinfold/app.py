@@ -270,6 +270,10 @@ class Gateway:
         """Requests are coming: what is looked at again and again is held, for speed."""
         self._volumes.standing.wake()
 
+    def arrived(self) -> None:
+        """Something has come from the host; to be said while it is awake, before it is acted on."""
+        self._volumes.standing.arrived()
+
     def rest(self) -> None:
         """Nothing is asked for a while: give back what is held only for speed."""
         self._volumes.standing.rest()

@@ -202,7 +202,6 @@ class Calls:
         """One call. Raises ToolError, Cancelled, Asking, and WouldBlock for a cached one."""
         return self._read(request) if request.tool.action == "read" else self._change(request)
 
-    @contextmanager
     def decided(
         self,
         session: Session,
@@ -211,7 +210,7 @@ class Calls:
         *,
         cached: bool = False,
         answers: Answers = unasked,
-    ) -> Iterator[Decided]:
+    ) -> Decided:
         """Look and decide, for a session as it is now."""
         ground = Ground(
             session.roots,
@@ -220,22 +219,20 @@ class Calls:
             self._record(),
             _answers(session, answers),
         )
-        with decided(ground, call, path, cached=cached) as found:
-            yield found
+        return decided(ground, call, path, cached=cached)
 
-    @contextmanager
-    def _deciding(self, request: Request) -> Iterator[Decided]:
+    def _deciding(self, request: Request) -> Decided:
         """The same for a call under way, and for the record."""
-        with self.decided(
+        found = self.decided(
             request.session,
             request.call,
             request.path,
             cached=request.cached,
             answers=request.answers,
-        ) as found:
-            request.trace.decision = found.decision
-            request.trace.links = _links(found.opened)
-            yield found
+        )
+        request.trace.decision = found.decision
+        request.trace.links = _links(found.opened)
+        return found
 
     def _read(self, request: Request) -> Answer:
         session = request.session

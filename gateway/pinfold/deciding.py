@@ -3,8 +3,9 @@
 Calls, explanations and hooks all come here. Everything may block.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
 
 import attrs
 
@@ -19,14 +20,26 @@ from pinfold.policy.facts import Answers, Call, Effective, Facts, ShellVerdict, 
 from pinfold_protocol.decision import Decision
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Decided:
-    """What was found and decided; its descriptors are open as long as the context lasts."""
+    """What was found and decided. Its descriptors are open until it is closed: use it in `with`."""
 
     opened: Opened
     facts: Facts
     decision: Decision
     look: Look
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.look.close()
+        self.opened.close()
 
 
 @attrs.frozen
@@ -41,8 +54,7 @@ class Ground:
     answers: Answers = unasked
 
 
-@contextmanager
-def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> Iterator[Decided]:
+def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> Decided:
     """Open an absolute path, look at the roots, decide. With `cached`, raises WouldBlock where a
     look would have to wait.
 
@@ -53,29 +65,25 @@ def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> I
     changing = call.action == "change"
     confined = scope.confine_writes if changing else scope.confine_reads
     trust = confined or (scope.bypass_ask and bool(effective.rules))
-    with ExitStack() as held:
-        try:
-            opened = held.enter_context(walk(path) if changing else glance(path, cached=cached))
-            look = held.enter_context(
-                Look(
-                    ground.roots,
-                    scope,
-                    volumes,
-                    trust=trust,
-                    above=changing and call.tree,
-                    cached=cached,
-                )
-            )
-            facts = Facts(opened.as_target(), look.whole() if changing else look.names_only())
-            if changing:
-                facts = look.add_links_and_aliases(facts, opened)
-                facts = attrs.evolve(facts, record=ground.record)
-            if call.foreign and guard(scope) is not None:
-                facts = attrs.evolve(facts, spelling=spelling_of(opened))
-        except OSError as error:  # what cannot be looked at is not changed
+    above = changing and call.tree
+    look = Look(ground.roots, scope, volumes, trust=trust, above=above, cached=cached)
+    opened: Opened | None = None
+    try:
+        opened = walk(path) if changing else glance(path, cached=cached)
+        facts = Facts(opened.as_target(), look.whole() if changing else look.names_only())
+        if changing:
+            facts = look.add_links_and_aliases(facts, opened)
+            facts = attrs.evolve(facts, record=ground.record)
+        if call.foreign and guard(scope) is not None:
+            facts = attrs.evolve(facts, spelling=spelling_of(opened))
+        return Decided(opened, facts, decide(call, facts, effective, ground.answers), look)
+    except BaseException as error:
+        look.close()
+        if opened is not None:
+            opened.close()
+        if isinstance(error, OSError):  # what cannot be looked at is not changed
             reraise(error, str(error.filename or path))
-        decision = decide(call, facts, effective, ground.answers)
-        yield Decided(opened, facts, decision, look)
+        raise
 
 
 def judged_command(

@@ -84,10 +84,29 @@ def test_it_tells_what_a_fresh_look_tells(steps: list[tuple[tuple[str, str, str]
             for each in PATHS:
                 wanted = told(glance(f"{base}/{each}"))
                 assert told(look(standing, f"{base}/{each}")) == wanted, (kind, path, other, each)
+                standing.arrived()
                 try:
                     assert told(look(standing, f"{base}/{each}", cached=True)) == wanted
                 except WouldBlock:
                     pass
+
+
+def test_reads_that_came_together_share_a_look_and_later_ones_do_not(tmp_path: Path) -> None:
+    """A request may be answered by what was seen after it came, never by what was seen before."""
+    base, standing = tmp_path.resolve(), awake()
+    root = f"{base}/root"
+    (base / "root").mkdir()
+    there = told(look(standing, root))
+    standing.arrived()
+    assert told(look(standing, root, cached=True)) == there
+    (base / "root").rename(base / "away")
+    assert told(look(standing, root, cached=True)) == there  # it was there when both had come
+    gone = told(look(standing, root))  # whoever may wait looks for himself
+    assert gone[1] == ("root",)
+    (base / "away").rename(root)
+    standing.arrived()
+    assert told(look(standing, root)) == there
+    assert told(look(standing, root, cached=True)) == there
 
 
 def test_a_place_that_is_renamed_and_reached_by_a_link_has_its_new_name(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pinfold.paths.kernel import platform
 from pinfold.paths.opened import CheckedPath, Opened
 from pinfold_protocol.errors import ToolError
 
-CACHED_BYTES = 256 * 1024
+CACHED_BYTES = 1 << 20
 """Up to which size a file may be read in place, without a thread of its own."""
 
 _LEAST_READ = 64 * 1024

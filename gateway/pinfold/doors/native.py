@@ -169,6 +169,7 @@ class Native:
         self.upstream_client: Callable[[], Client] = self._as_client
         self.rpc: Rpc
         wire.on_drained = self._admit
+        wire.on_received = self._arrived
 
     # The lifecycle
 
@@ -339,6 +340,10 @@ class Native:
             self._busy = True
             self.gateway.wake()
             self._loop.call_later(_REST_SECONDS, self._rest)
+
+    def _arrived(self) -> None:
+        if self._gateway is not None:
+            self._gateway.arrived()
 
     def _rest(self) -> None:
         self._busy = not self._quiet

@@ -5,7 +5,9 @@ the host does not take yet is queued.
 """
 
 import asyncio
+import fcntl
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +20,9 @@ _TURN = 64
 _BATCH = 16
 _SMALL = 16 * 1024
 """Messages up to this size share a buffer while they wait."""
+_TOGETHER = 32 * 1024
+"""Answers to messages that came together go out together, up to so many bytes."""
+_F_SETPIPE_SZ = 1031
 CONGESTED = 8 << 20
 """Bytes queued for the host above which no new work should be begun."""
 _FULL = 4 * CONGESTED
@@ -38,9 +43,12 @@ class Wire:
         self._paused: set[str] = set()
         self._ended = False
         self._pumping = False
+        self._blocked = False  # the host must take something first
         self._watching = False
         self._pollable = True
+        self._wide = sys.platform != "linux"
         self._wanted = threading.Event()
+        self.on_received: Callable[[], None] = lambda: None
         self.on_body: Callable[[bytes], None] = lambda body: None
         self.on_oversized: Callable[[Oversized], None] = lambda event: None
         self.on_broken: Callable[[str], None] = lambda why: None
@@ -102,6 +110,7 @@ class Wire:
 
     def _received(self, data: bytes) -> None:
         if data:
+            self.on_received()
             self.framer.receive(data)
         else:
             self._ended = True
@@ -129,6 +138,8 @@ class Wire:
             self.on_broken(str(error))
         finally:
             self._pumping = False
+            if self._queue and not self._blocked:
+                self._write()
 
     def _want_more(self) -> None:
         if self._ended:
@@ -147,11 +158,21 @@ class Wire:
         """Whether the host is far behind with reading."""
         return self.queued > CONGESTED
 
+    def _widen(self) -> None:
+        """Let a pipe take more at once: each time that it is full, two processes take turns."""
+        self._wide = True
+        try:
+            fcntl.fcntl(self._writing, _F_SETPIPE_SZ, _CHUNK)
+        except OSError:  # no pipe, or more than this user may have
+            pass
+
     def send(self, body: bytes) -> None:
         """Queue one message, and write what can be written now."""
-        idle = not self._queue
+        if len(body) > _SMALL and not self._wide:
+            self._widen()
         header, body, end = self.framer.encode(body)
-        last = self._queue[-1] if len(self._queue) > 1 else None
+        begun = 1 if self._written else 0
+        last = self._queue[-1] if len(self._queue) > begun else None
         if len(body) > _SMALL:
             self._queue.extend(piece for piece in (header, body, end) if piece)
         elif isinstance(last, bytearray) and len(last) < _CHUNK:
@@ -159,7 +180,7 @@ class Wire:
         else:
             self._queue.append(bytearray(header + body + end))
         self.queued += len(header) + len(body) + len(end)
-        if idle:
+        if not self._blocked and (not self._pumping or self.queued > _TOGETHER):
             self._write()
         if self.queued > _FULL:
             self.pause("full")
@@ -169,18 +190,25 @@ class Wire:
             while self._queue:
                 self._wrote(os.writev(self._writing, self._batch()))
         except (BlockingIOError, InterruptedError):
-            self._loop.add_writer(self._writing, self._write)
+            if not self._blocked:
+                self._blocked = True
+                self._loop.add_writer(self._writing, self._write)
         except OSError:
             self._queue.clear()
             self.queued = 0
-            self._loop.remove_writer(self._writing)
+            self._unblock()
             self.on_lost()
             return
         if not self._queue:
-            self._loop.remove_writer(self._writing)
+            self._unblock()
         if self.queued <= _FULL // 2:
             self.resume("full")
         self.on_drained()
+
+    def _unblock(self) -> None:
+        if self._blocked:
+            self._blocked = False
+            self._loop.remove_writer(self._writing)
 
     def _batch(self) -> list[memoryview]:
         batch = [memoryview(self._queue[i]) for i in range(min(len(self._queue), _BATCH))]

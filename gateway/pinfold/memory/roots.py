@@ -7,7 +7,6 @@ descriptors that stay open until the call ends.
 import errno
 import os
 import stat
-from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -45,7 +44,9 @@ class RootPath:
 
     def included(self, scope: Scope) -> bool:
         """Whether confinement lets changes into this root."""
-        return {"project": scope.project_memory, "user": scope.user_memory}.get(self.kind, False)
+        if self.kind == "project":
+            return scope.project_memory
+        return self.kind == "user" and scope.user_memory
 
 
 def find_git_root(project: str) -> str | None:
@@ -117,7 +118,8 @@ class Look:
         self._trust = trust
         self._cached = cached
         self._volumes = volumes
-        self._held = ExitStack()
+        self._held: list[Opened] = []
+        self._handles: list[int] = []
         self._opened: dict[RootKind, Opened] = {}
         self._found: dict[RootKind, RootFacts] = {}
 
@@ -130,7 +132,14 @@ class Look:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._held.close()
+        self.close()
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        while self._held:
+            self._held.pop().close()
+        while self._handles:
+            os.close(self._handles.pop())
 
     def names_only(self) -> tuple[RootFacts, ...]:
         """Enough for a read: where the roots really are, and what confinement trusts."""
@@ -171,13 +180,16 @@ class Look:
         opened = standing.again(path, cached=self._cached)
         if opened is None:
             opened = glance(path, cached=self._cached)
+            self._held.append(opened)
             standing.keep(path, opened)
-        return self._held.enter_context(opened)
+        return opened
 
     def _walk(self, path: str) -> Opened:
         if self._cached:
             raise WouldBlock
-        return self._held.enter_context(walk(path))
+        opened = walk(path)
+        self._held.append(opened)
+        return opened
 
     def _open_root(self, root: RootPath) -> Opened:
         if root.kind not in self._opened:
@@ -231,7 +243,7 @@ class Look:
             if self._scope.protect_pinned:
                 raise
             return Reserved(literal, (), tuple(places), folding)
-        self._held.callback(os.close, handle)
+        self._handles.append(handle)
         status = os.fstat(handle)
         if not stat.S_ISLNK(status.st_mode):
             places += _places(identity(status), ())

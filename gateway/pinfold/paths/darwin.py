@@ -84,6 +84,11 @@ def seat_of(descriptor: int, cached: bool) -> tuple[int, ...] | None:
     return None
 
 
+def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
+    """Not to be had, as `seat_of`."""
+    return None
+
+
 def read_cached(descriptor: int, size: int) -> bytes:
     """Never in place."""
     raise WouldBlock

@@ -22,6 +22,7 @@ _AT_FDCWD = -100
 _AT_EMPTY_PATH = 0x1000
 _AT_STATX_DONT_SYNC = 0x4000
 _UNSYNCED = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
+_StatxBuffer = ctypes.c_char * 256
 _STATX_BASIC = 0x7FF
 _STATX_MNT_ID = 0x1000
 _DEVICE = struct.Struct("=II")
@@ -94,9 +95,8 @@ def open_resolved(path: bytes, cached: bool) -> int:
 
     With `cached`, raises WouldBlock where the kernel cannot answer from its caches.
     """
-    resolve = _RESOLVE_NO_MAGICLINKS | (_RESOLVE_CACHED if cached else 0)
     try:
-        return _open_at(_AT_FDCWD, path, HANDLE, resolve)
+        return _open_at(_AT_FDCWD, path, HANDLE, _RESOLVE[cached])
     except FileNotFoundError:
         raise
     except OSError:
@@ -105,11 +105,29 @@ def open_resolved(path: bytes, cached: bool) -> int:
         raise
 
 
+_RESOLVE = (_RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_MAGICLINKS | _RESOLVE_CACHED)
+_HOW_BYTES = 24
+
+
 def _open_at(directory: int, path: bytes, flags: int, resolve: int) -> int:
     if b"\0" in path:
         raise ValueError("embedded null byte")
-    how = _how(flags, resolve)
-    return _checked(_openat2()(_OPENAT2, directory, path, how, len(how)))
+    return _checked(_openat2()(_OPENAT2, directory, path, _how(flags, resolve), _HOW_BYTES))
+
+
+def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
+    """As `seat_of`, for what a path without any link in it leads to: what has this seat has this
+    name too. None where a link is on the way, or nothing is there."""
+    how = _how(HANDLE, _RESOLVE[cached] | _RESOLVE_NO_SYMLINKS)
+    handle = _openat2()(_OPENAT2, _AT_FDCWD, path, how, _HOW_BYTES)
+    if handle < 0:
+        if cached and ctypes.get_errno() not in (errno.ENOENT, errno.ELOOP):
+            raise WouldBlock
+        return None
+    try:
+        return seat_of(handle, cached)
+    finally:
+        os.close(handle)
 
 
 @lru_cache(maxsize=16)
@@ -125,7 +143,7 @@ def open_made(directory: int, name: bytes) -> int:
 
 def require_local(descriptor: int) -> None:
     """Raise WouldBlock unless a handle's file system is one that answers from this machine."""
-    buffer = ctypes.create_string_buffer(256)
+    buffer = _StatxBuffer()
     if _statx()(descriptor, b"", _UNSYNCED, _STATX_BASIC, buffer) < 0:
         raise WouldBlock
     _require_local(_DEVICE.unpack_from(buffer, 136))
@@ -139,7 +157,7 @@ def _require_local(device: tuple[int, int]) -> None:
 def seat_of(descriptor: int, cached: bool) -> tuple[int, ...] | None:
     """What a handle stands for and where it is mounted: device (two numbers), mount, inode. None
     where the kernel does not tell. With `cached`, as `require_local`."""
-    buffer = ctypes.create_string_buffer(256)
+    buffer = _StatxBuffer()
     if _statx()(descriptor, b"", _UNSYNCED, _STATX_BASIC | _STATX_MNT_ID, buffer) < 0:
         if cached:
             raise WouldBlock

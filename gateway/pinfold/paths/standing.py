@@ -10,7 +10,7 @@ from _thread import allocate_lock  # a hook starts for every call, and threading
 
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.kernel import platform
-from pinfold.paths.literal import decode, encode
+from pinfold.paths.literal import encode
 from pinfold.paths.opened import Opened
 from pinfold.paths.walk import is_there
 
@@ -32,13 +32,15 @@ class _Place:
     """Something that exists, held: what is mounted there, which file it is, and its name."""
 
     def __init__(self, path: str, real: str, descriptor: int, seat: tuple[int, ...]) -> None:
-        self.real = real
         self.held = _Held(os.dup(descriptor))
         self._path = encode(path)
+        self._real = encode(real)
         self._seat = seat
 
     def stands(self, cached: bool) -> bool:
         """Whether the path leads there now, under the same name. Raises WouldBlock."""
+        if self._path == self._real:
+            return platform.seat_at(self._path, cached) == self._seat
         try:
             handle = platform.open_resolved(self._path, cached)
         except WouldBlock:
@@ -49,31 +51,35 @@ class _Place:
             seat = platform.seat_of(handle, cached)
         finally:
             os.close(handle)
-        return seat == self._seat and decode(platform.name_of(self.held.descriptor)) == self.real
+        return seat == self._seat and platform.name_of(self.held.descriptor) == self._real
 
 
 class _Found:
-    """What a path led to: a place, or names that are missing from one."""
+    """What a path led to: a place, or names that are missing from one. `opened` has no descriptors
+    of its own, and is given to all who ask: what it says is what is found to hold."""
 
     def __init__(self, literal: str, place: _Place, missing: tuple[str, ...], real: str) -> None:
-        self._literal = literal
         self._place = place
-        self._missing = missing
-        self._real = real
+        descriptor = place.held.descriptor
+        self.opened = Opened(literal, real, missing=missing, held=place.held)
+        if missing:
+            self.opened.parent = descriptor
+        else:
+            self.opened.target = descriptor
+            self.opened.status = os.fstat(descriptor)
+        self.seen = -1
+        """The moment in which it held last."""
 
     def again(self, cached: bool) -> Opened | None:
         """The same, if it still holds. Raises WouldBlock."""
         if not self._place.stands(cached):
             return None
-        descriptor = self._place.held.descriptor
-        held = self._place.held  # as long as somebody looks at it
-        opened = Opened(self._literal, self._real, missing=self._missing, held=held)
-        if not self._missing:
-            opened.target = descriptor
-            opened.status = os.fstat(descriptor)
-            return opened
-        opened.parent = descriptor
-        return None if is_there(descriptor, self._missing[0]) else opened
+        opened = self.opened
+        if opened.missing:
+            assert opened.parent is not None
+            if is_there(opened.parent, opened.missing[0]):
+                return None
+        return opened
 
 
 class Standing:
@@ -81,14 +87,31 @@ class Standing:
 
     def __init__(self) -> None:
         self._awake = False
+        self._moment = 0
         self._found: dict[str, _Found] = {}
         self._lock = allocate_lock()
 
     def again(self, path: str, *, cached: bool = False) -> Opened | None:
         """What an absolute path led to, if that still holds; None where it must be found out anew.
-        With `cached`, raises WouldBlock where that would have to wait."""
+
+        With `cached`, raises WouldBlock where that would have to wait; and what was seen since the
+        request came is not looked at again: it is for reads that are answered in place.
+        """
         found = self._found.get(path)
-        return None if found is None else found.again(cached)
+        if found is None:
+            return None
+        moment = self._moment  # before it is looked at
+        if cached and found.seen == moment:
+            return found.opened
+        opened = found.again(cached)
+        if opened is not None:
+            found.seen = moment
+        return opened
+
+    def arrived(self) -> None:
+        """Something has come from the host: what it asks now is answered by what is seen from now
+        on. Requests that came together share what one look finds."""
+        self._moment += 1
 
     def wake(self) -> None:
         """From now on, remember."""

@@ -27,12 +27,18 @@ _MARKS = (
 # Codecs whose bytes mean something else depending on what stood before: not to be spliced.
 _STATEFUL = ("iso2022", "hz", "utf-7", "punycode", "idna", "unicode", "raw-unicode", "undefined")
 _WIDE = ("utf-16", "utf-32")
+_WITHOUT_SURROGATES = frozenset({"utf-8", "ascii", *(name for _, name in _MARKS)})
+"""Encodings whose strict decoders make no lone surrogates."""
 MARK = "\ufeff"
 _IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+_IMAGE_STARTS = frozenset((b"\x89", b"\xff", b"R", b"G"))
+_MARK_STARTS = frozenset(mark[:1] for mark, _ in _MARKS)
 
 
 def image_type(head: bytes) -> str | None:
     """The MIME type of an image, by its first bytes; None if it is none that is known."""
+    if head[:1] not in _IMAGE_STARTS:
+        return None
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     if head[:6] in (b"GIF87a", b"GIF89a") and b"\0" in head[6:13]:  # not a text about GIF
@@ -62,6 +68,12 @@ class Decoded:
     mark: bytes = b""
     undecodable: bool = False
     named: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The text for showing only: a lone surrogate is U+FFFD."""
+        clean = self.encoding in _WITHOUT_SURROGATES and not self.undecodable
+        return self.text if clean else printable(self.text)
 
     def spliced(self, splices: Sequence[Splice]) -> "Decoded":
         """The file with splices applied that do not overlap and are in order.
@@ -209,12 +221,20 @@ def encoding_of(head: bytes, encoding: str | None) -> tuple[bytes, str, bool]:
     """By a file's first bytes and by what a caller says: its mark, its encoding, and whether the
     encoding was named. Raises ToolError `binary` or `invalid-arguments`."""
     name = None if encoding is None else codec_name(encoding)
-    mark, found = next((pair for pair in _MARKS if head.startswith(pair[0])), (b"", None))
+    mark, found = _mark_of(head)
     if name is not None and not _agrees(name, found):
         return b"", _without_mark(name), True
     if name is None and found in (None, "utf-8") and _looks_binary(head):
         raise ToolError("binary", "It is a binary file, not text.")
     return mark, found or "utf-8", name is not None
+
+
+def _mark_of(head: bytes) -> tuple[bytes, str | None]:
+    if head[:1] in _MARK_STARTS:
+        for mark, name in _MARKS:
+            if head.startswith(mark):
+                return mark, name
+    return b"", None
 
 
 def new_file(content: str, encoding: str | None) -> Decoded:
@@ -244,7 +264,7 @@ def _without_mark(name: str) -> str:
 
 
 def _decoded(data: bytes, mark: bytes, encoding: str, *, named: bool) -> Decoded:
-    body = data[len(mark) :]
+    body = data[len(mark) :] if mark else data
     try:
         return Decoded(data, body.decode(encoding), encoding, mark, named=named)
     except UnicodeDecodeError as error:

@@ -25,6 +25,8 @@ def endings(text: str) -> list[str]:
 
 def line_ending(text: str) -> LineEnding | None:
     """What ends the lines of a text; None where nothing does."""
+    if "\r" not in text:
+        return "lf" if "\n" in text else None
     both = text.count("\r\n")
     counts = {"crlf": both, "cr": text.count("\r") - both, "lf": text.count("\n") - both}
     found: list[LineEnding] = [name for name in _ENDINGS if counts[name]]
@@ -85,6 +87,8 @@ class Window:
 def select(text: str, window: Window) -> Selection:
     """Cut `window` out of a normalized text (only `\\n` ends lines)."""
     total = text.count("\n") + (1 if text and not text.endswith("\n") else 0)
+    if window.offset == window.column == 0 and _fits(window, len(text), total):
+        return Selection(text, 0, total, total, False, None, None)
     first = min(window.offset, total)
     start = _line_start(text, 0, first)
     line_end = _line_start(text, start, 1)
@@ -103,6 +107,13 @@ def select(text: str, window: Window) -> Selection:
     inside = 0 if shown.endswith("\n") or not shown else end - (text.rfind("\n", 0, end) + 1)
     following = first + breaks
     return Selection(shown, first, last, total, window.limit is None, following, inside)
+
+
+def _fits(window: Window, length: int, lines: int) -> bool:
+    """Whether a window surely shows a text of so many characters and lines whole."""
+    if window.limit is not None:
+        return lines <= window.limit
+    return lines <= window.max_lines and length * 4 <= window.max_bytes
 
 
 def _line_start(text: str, index: int, lines: int) -> int:

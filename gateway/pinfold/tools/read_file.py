@@ -14,7 +14,6 @@ from pinfold.text.codec import (
     decode,
     first_undecodable,
     image_type,
-    printable,
 )
 from pinfold.text.lines import Selection, Window, line_ending, normalize, select
 from pinfold.text.stream import select_from
@@ -86,7 +85,7 @@ def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> O
     if decoded.undecodable and not decoded.named:
         raise _undecodable(decoded)
     window = _window(arguments, place)
-    selection = select(normalize(printable(decoded.text)), window)
+    selection = select(normalize(decoded.shown), window)
     details = ReadDetails(
         path=real,
         start_line=selection.start_line,
