@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from speakers import BareOrjson
@@ -185,8 +186,8 @@ def decisions(base: str, rounds: int, files: int) -> Found:
     try:
         works: dict[str, Callable[[], object]] = {LOOP: loop.read}
         for what, place in ((FEW, few), (MANY, many)):
-            works[f"{READ}, {what}"] = lambda place=place: place.decide("read_file")
-            works[f"{CHANGE}, {what}"] = lambda place=place: place.decide("edit")
+            works[f"{READ}, {what}"] = partial(place.decide, "read_file")
+            works[f"{CHANGE}, {what}"] = partial(place.decide, "edit")
         times = in_turn(works, rounds)
     finally:
         loop.end()
