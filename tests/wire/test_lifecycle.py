@@ -13,6 +13,7 @@ import pytest
 from pinfold.tools.registry import TOOLS
 from pinfold_protocol.methods import METHODS
 from pinfold_protocol.session import PROFILES
+from pinfold.doors.stdio import log_exception
 from support import DEADLINE, SERVE, Raw, clean_env, framed, request
 
 EXIT = {"jsonrpc": "2.0", "method": "exit"}
@@ -296,3 +297,16 @@ def test_refused_options_change_nothing() -> None:
         path = str(Path(__file__))
         result = raw.call(session, "read_file", file_path=path)
         assert result["_meta"]["pinfold/details"]["endLine"] > 1
+
+
+def test_a_bug_is_told_by_its_place_and_never_in_its_own_words(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    contents = "curated"[::-1]
+    try:
+        raise ValueError(contents)
+    except ValueError as error:
+        log_exception(error, "id-1")
+    said = capfd.readouterr().err
+    assert said.startswith("pinfold: internal error id-1: ValueError") and "test_lifecycle" in said
+    assert contents not in said
