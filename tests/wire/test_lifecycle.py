@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from pinfold.doors.stdio import log_exception
 from pinfold.tools.registry import TOOLS
 from pinfold_protocol.methods import METHODS
 from pinfold_protocol.session import PROFILES
-from pinfold.doors.stdio import log_exception
 from support import DEADLINE, SERVE, Raw, clean_env, framed, request
 
 EXIT = {"jsonrpc": "2.0", "method": "exit"}
