@@ -10,7 +10,7 @@ EDITOR_PACKAGES := emacs-nox elpa-eglot elpa-markdown-mode vim vim-ale dbus xvfb
 VSCODE := editors/vscode
 NODE_PEERS := tests/clients/node/node_modules tests/clients/hosts/node_modules $(VSCODE)/node_modules
 
-.PHONY: help demo test check test-clients test-editors test-slow test-vscode schema vsix bench clean
+.PHONY: help demo test check test-clients test-editors test-slow test-vscode schema docs vsix bench clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ schema: $(VENV)/.dev ## Write protocol/schema.json, and what VS Code's client ha
 	$(BIN)/python -m pinfold_protocol.schema > protocol/schema.json
 	$(BIN)/python -m pinfold_protocol.typescript > $(VSCODE)/src/protocol.ts
 
+docs: $(VENV)/.docs ## The pages as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 bench: $(VENV)/.runtime $(BENCH_PEERS) ## Everything that is claimed about speed, as ratios (needs npm)
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/hook.py
@@ -54,7 +57,7 @@ bench: $(VENV)/.runtime $(BENCH_PEERS) ## Everything that is claimed about speed
 	$(BIN)/python benchmarks/memory_index.py
 
 clean: ## Remove what make made
-	rm -rf $(VENV) $(NODE_PEERS) $(BENCH_PEERS) $(VSCODE)/dist $(VSCODE)/pinfold.vsix tests/vscode/.installed .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(NODE_PEERS) $(BENCH_PEERS) $(VSCODE)/dist $(VSCODE)/pinfold.vsix tests/vscode/.installed site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pinfold needs Python 3.11 or newer; set PYTHON=...")'
@@ -70,6 +73,10 @@ $(VENV)/.runtime: pyproject.toml | $(VENV)/.made
 $(VENV)/.dev: pyproject.toml | $(VENV)/.made
 	$(PIP) --editable '.[dev]'
 	@$(COMPILE)
+	@touch $@ $(VENV)/.runtime
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.made
+	$(PIP) --editable '.[docs]'
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.clients: pyproject.toml | $(VENV)/.dev

@@ -72,22 +72,32 @@ class _Definitions:
 
     def _class(self, cls: type[Any]) -> Json:
         hints = typing.get_type_hints(cls)
+        told = " ".join((cls.__doc__ or "").split())
         properties: Json = {}
         required: list[str] = []
         for field in attrs.fields(cls):
             if field.metadata.get("wire") is False or field.metadata.get("unsupported"):
                 continue
             name = wire_name(cls, field)
-            properties[name] = self.of(hints[field.name])
+            told = told.replace(f"`{field.name}`", f"`{name}`")  # as it is on the wire
+            properties[name] = self.of(hints[field.name]) | _default(field)
             if field.default is attrs.NOTHING:
                 required.append(name)
         return {
-            "description": " ".join((cls.__doc__ or "").split()),
+            "description": told,
             "type": "object",
             "properties": properties,
             "required": required,
             "additionalProperties": any(f.metadata.get("open") for f in attrs.fields(cls)),
         }
+
+
+def _default(field: "attrs.Attribute[Any]") -> Json:
+    """What an absent member counts as, where that is not null."""
+    default: Any = field.default
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+        default = default.factory()
+    return {} if default in (attrs.NOTHING, None) else {"default": default}
 
 
 def schema() -> Json:

@@ -52,7 +52,9 @@ def _is_there(root: Path, path: str) -> bool:
 
 
 def test_pages_are_found() -> None:
-    assert {"README.md", "docs/index.md", "docs/editors/vim.md", "protocol/README.md"} <= set(SOURCES)
+    assert {"README.md", "docs/index.md", "docs/editors/vim.md", "protocol/README.md"} <= set(
+        SOURCES
+    )
     assert not any("node_modules" in source for source in SOURCES)
 
 
