@@ -6,6 +6,7 @@ Read by a CommonMark parser with GitHub's tables, since that is how a code host 
 import unicodedata
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import attrs
@@ -91,7 +92,7 @@ def _is_of_a_word(character: str) -> bool:
 
 def _anchors(tokens: list[Token]) -> Iterator[str]:
     seen: dict[str, int] = {}
-    for opening, inline in zip(tokens, tokens[1:], strict=False):
+    for opening, inline in pairwise(tokens):
         if opening.type == "heading_open":
             name = slug(_words(inline))
             count = seen.get(name, 0)

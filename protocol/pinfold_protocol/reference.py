@@ -17,12 +17,13 @@ Json = dict[str, Any]
 _HEAD = """\
 # The contract, member by member
 
-For looking up the name and the type of a member. What the members mean together, and what is answered when, is told by
-[the contract in words](../../protocol/README.md); for programs the same is in [schema.json](../../protocol/schema.json).
-Made from the types by `make generated`: not to be edited.
+For looking up the name and the type of a member. What the members mean together, and what is
+answered when, is told by [the contract in words](../../protocol/README.md); for programs the same
+is in [schema.json](../../protocol/schema.json). Made from the types by `make generated`: not to be
+edited.
 
-Members are `camelCase` on the wire; names and arguments of tools are `snake_case`, because models see those. A member with a `?` may be
-absent, or null where its type says so.
+Members are `camelCase` on the wire; names and arguments of tools are `snake_case`, because models
+see those. A member with a `?` may be absent, or null where its type says so.
 """
 _DIRECTIONS = {
     "host-to-gateway": "## What a host sends",
@@ -47,14 +48,17 @@ def _methods(contract: Json) -> Iterator[str]:
         yield f"{heading}\n"
         for name, method in contract["methods"].items():
             if method["direction"] == direction:
-                yield _method(name, method, contract["$defs"])
+                yield _method(name, method, contract)
 
 
-def _method(name: str, method: Json, definitions: Json) -> str:
-    params = definitions[_referred(method["params"])]
+def _method(name: str, method: Json, contract: Json) -> str:
+    wanted = _referred(method["params"])
+    params = contract["$defs"][wanted]
+    shared = [each["params"] for each in contract["methods"].values()].count(method["params"]) > 1
+    told = "" if shared else _told(params, without=name)
     result = method["result"]
-    answer = "Notification: no answer." if result is None else f"Result: {_type(result)}."
-    return f"### `{name}`\n\n{_told(params, without=name)}{_members(params)}{answer}\n"
+    answer = "A notification: no answer." if result is None else f"Result: {_type(result)}."
+    return f"### `{name}`\n\n{told}{_members(params)}\n{answer}\n"
 
 
 def _beside(contract: Json) -> Iterator[str]:
@@ -117,7 +121,7 @@ def _told(definition: Json, without: str = "") -> str:
     """What the docstring says; `without` the method's name, which is the heading already."""
     told: str = definition["description"]
     lead = f"`{without}`"
-    if without and told.startswith((f"{lead}.", f"{lead}:", f"{lead} takes")):
+    if without and told.startswith(lead):
         told = told.removeprefix(lead).lstrip(".: ")
         told = told[:1].upper() + told[1:]
     return f"{told}\n\n" if told else ""
@@ -130,11 +134,11 @@ def _members(definition: Json) -> str:
         for name, member in definition["properties"].items()
     ]
     if not rows:
-        return "It has no members.\n\n"
+        return "No members.\n"
     has_defaults = any(default for _, _, default in rows)
     head = ("member", "type", "default")
     width = 3 if has_defaults else 2
-    return _table(head[:width], (row[:width] for row in rows)) + "\n"
+    return _table(head[:width], (row[:width] for row in rows))
 
 
 def _default(member: Json) -> str:
@@ -166,7 +170,8 @@ def _type(found: Json) -> str:
         return ", ".join(f"`{json.dumps(each)}`" for each in found["enum"])
     kind = found.get("type")
     if kind == "array":
-        return f"list of {_type(found['items'])}"
+        items = _type(found["items"])
+        return f"list of ({items})" if " or " in items else f"list of {items}"
     if kind == "object":
         values = found.get("additionalProperties")
         return f"object, each value {_type(values)}" if values else "object"

@@ -368,7 +368,7 @@ export interface Scope {
   staleness?: "detect" | "require-read" | "off";
 }
 
-/** Members that differ from the profile's. A null resets the member to the profile's. `given` tells a member that was null from one that was absent: the names on the wire, in the order given. */
+/** Members that differ from the profile's. A null resets the member to the profile's. */
 export interface ScopePatch {
   confineWrites?: boolean | null;
   confineReads?: boolean | null;
@@ -394,7 +394,7 @@ export interface SessionConfigureParams {
   rules?: (RuleSpec)[] | null;
 }
 
-/** `session/list` takes nothing. */
+/** `session/list`. */
 export type SessionListParams = Record<string, never>;
 
 /** All open sessions of this connection, in the order in which they were opened. */
@@ -478,7 +478,7 @@ export interface ToolMapping {
   words?: Record<string, string>;
 }
 
-/** The answer to `tools/call`; MCP's shape. `_meta` is `_meta` on the wire. `more`: what an upstream adds beyond these members (`structuredContent` and others), as it came. */
+/** The answer to `tools/call`; MCP's shape. What an upstream adds beyond these members (`structuredContent` and others) stands beside them as it came. */
 export interface ToolResult {
   content: (TextContent | ImageContent | Record<string, unknown>)[];
   isError: boolean;
