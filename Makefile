@@ -10,7 +10,7 @@ EDITOR_PACKAGES := emacs-nox elpa-eglot elpa-markdown-mode vim vim-ale dbus xvfb
 VSCODE := editors/vscode
 NODE_PEERS := tests/clients/node/node_modules tests/clients/hosts/node_modules $(VSCODE)/node_modules
 
-.PHONY: help demo test check test-clients test-editors test-slow test-vscode schema docs vsix bench clean
+.PHONY: help demo test check test-clients test-editors test-slow test-vscode generated docs vsix bench clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,9 +43,12 @@ test-vscode: vsix ## A person's walk through the real VS Code, in a browser (ten
 vsix: $(VSCODE)/node_modules ## The extension for VS Code, as editors/vscode/pinfold.vsix
 	cd $(VSCODE) && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent package
 
-schema: $(VENV)/.dev ## Write protocol/schema.json, and what VS Code's client has of it, from the types
+generated: $(VENV)/.dev ## Write what is made from the code: the schema, the reference, the picture of the house
 	$(BIN)/python -m pinfold_protocol.schema > protocol/schema.json
 	$(BIN)/python -m pinfold_protocol.typescript > $(VSCODE)/src/protocol.ts
+	$(BIN)/python -m pinfold_protocol.reference > docs/reference/protocol.md
+	$(BIN)/python scripts/cli_reference.py > docs/reference/cli.md
+	$(BIN)/python scripts/house.py > docs/images/house.svg
 
 docs: $(VENV)/.docs ## The pages as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -40,6 +40,14 @@ _TOOL_DETAILS = {
 }
 
 
+def _told(cls: type[Any]) -> str:
+    """A class's docstring in one line, its members by the names that they have on the wire."""
+    told = " ".join((cls.__doc__ or "").split())
+    for field in attrs.fields(cls):
+        told = told.replace(f"`{field.name}`", f"`{wire_name(cls, field)}`")
+    return told
+
+
 class _Definitions:
     """Schemas of classes, collected by name while they are referred to."""
 

@@ -1,4 +1,4 @@
-// The pinfold wire contract. Made from protocol/schema.json by `make schema`: do not edit.
+// The pinfold wire contract. Made from protocol/schema.json by `make generated`: do not edit.
 
 export const PROTOCOL_VERSION = 1;
 
