@@ -1,8 +1,8 @@
-"""The contract for people, member by member: Markdown made from the schema. `python -m
+"""The contract for people who look things up: pages made from the schema. `python -m
 pinfold_protocol.reference`.
 
 `docs/reference/protocol.md` is its output, and a test keeps it in step. What the members mean
-together stands in `protocol/README.md`, which is written by hand.
+together is told by `protocol/README.md`.
 """
 
 import json
@@ -15,15 +15,17 @@ from pinfold_protocol.schema import schema
 
 Json = dict[str, Any]
 _HEAD = """\
-<!-- Made by `make generated`: do not edit. -->
-
 # The contract, member by member
 
-Every method and type of version {version}, as the code has it; a member that is not listed is refused. What it all means is in
-[the contract](../../protocol/README.md), and the same for programs in [schema.json](../../protocol/schema.json).
+For looking up the name and the type of a member. What the members mean together, and what is
+answered when, is told by [the contract in words](../../protocol/README.md); for programs the same
+is in [schema.json](../../protocol/schema.json). Made from the types by `make generated`: not to be
+edited.
+
+Members are `camelCase` on the wire; names and arguments of tools are `snake_case`, because models
+see those. A member with a `?` may be absent, or null where its type says so.
 """
-_DIRECTIONS = {"host-to-gateway": "What a host sends", "gateway-to-host": "What the gateway sends"}
-# Code → when it is answered, in few words. Section 1 of the contract has the exact ones.
+# Code → when it is answered, in few words; section 1 of the contract has the exact ones.
 CODES = {
     errors.PARSE_ERROR: "what came is not JSON, is nested too deeply, or has no valid header",
     errors.INVALID_REQUEST: "not a request object, a batch, or not now",
@@ -36,100 +38,153 @@ CODES = {
     errors.UNKNOWN_SESSION: "there is no such session; `data` is `{sessionId}`",
     errors.MESSAGE_TOO_LARGE: "a message above `maxMessageBytes`",
 }
+_DIRECTIONS = {
+    "host-to-gateway": "## What a host sends",
+    "gateway-to-host": "## What the gateway sends",
+}
 
 
 def page(contract: Json) -> str:
-    """The whole page."""
-    parts = [_HEAD.format(version=contract["protocolVersion"])]
-    parts += [_methods(contract["methods"], *each) for each in _DIRECTIONS.items()]
-    parts += [_options(contract), _tools(contract["tools"]), _meta(contract), _errors(contract)]
-    parts += ["## Types\n", *(_definition(*each) for each in contract["$defs"].items())]
+    """The whole page of Markdown, made from the contract as `schema.schema` gives it."""
+    parts = [_HEAD, *_methods(contract), *_beside(contract), *_errors(contract), *_types(contract)]
     return "\n".join(parts)
 
 
-def _methods(methods: Json, direction: str, title: str) -> str:
+def _methods(contract: Json) -> Iterator[str]:
+    for direction, heading in _DIRECTIONS.items():
+        yield f"{heading}\n"
+        for name, method in contract["methods"].items():
+            if method["direction"] == direction:
+                yield _method(name, method, contract)
+
+
+def _method(name: str, method: Json, contract: Json) -> str:
+    wanted = _referred(method["params"])
+    params = contract["$defs"][wanted]
+    shared = [each["params"] for each in contract["methods"].values()].count(method["params"]) > 1
+    told = "" if shared else _told(params, without=name)
+    result = method["result"]
+    answer = "A notification: no answer." if result is None else f"Result: {_type(result)}."
+    return f"### `{name}`\n\n{told}{_members(params)}\n{answer}\n"
+
+
+def _beside(contract: Json) -> Iterator[str]:
+    """What is not a method: options of a connection, tools, and what stands in `_meta`."""
+    options = contract["initializationOptions"]["pinfold"]
+    yield "## Options of a connection\n"
+    yield f"`initializationOptions.pinfold` of `initialize` is {_type(options)}.\n"
+    yield "## Tools\n"
     rows = (
-        (f"`{name}`", _type(each["params"]), _type(each["result"]) if each["result"] else "none")
-        for name, each in methods.items()
-        if each["direction"] == direction
+        (f"`{name}`", _type(tool["arguments"]), _type(tool["details"]))
+        for name, tool in contract["tools"].items()
     )
-    told = "A method without a result is a notification."
-    return f"## {title}\n\n{told}\n\n{_table(('method', 'params', 'result'), rows)}"
+    yield _table(("tool", "`arguments`", '`_meta["pinfold/details"]` of a success'), rows)
+    yield f"A read of an image has {_type(contract['imageDetails'])} instead.\n"
+    for key, tag in contract["meta"].items():
+        yield f'`_meta["{key}"]`, on a read of managed memory, is {_type(tag)}.\n'
 
 
-def _options(contract: Json) -> str:
-    wanted = _type(contract["initializationOptions"]["pinfold"])
-    return f"## What `initialize` may carry\n\n`initializationOptions.pinfold`: {wanted}.\n"
-
-
-def _tools(tools: Json) -> str:
-    rows = (
-        (f"`{name}`", _type(each["arguments"]), _type(each["details"]))
-        for name, each in tools.items()
+def _errors(contract: Json) -> Iterator[str]:
+    yield "## Errors\n"
+    yield (
+        "`error.code` of an answer that is for the host; "
+        "[section 1](../../protocol/README.md#1-transport-and-lifecycle) has the rules:\n"
     )
-    head = ("tool", "arguments", "`pinfold/details` on success")
-    return f"## Tools\n\n{_table(head, rows)}"
-
-
-def _meta(contract: Json) -> str:
-    rows = [(f"`{name}`", _type(each)) for name, each in contract["meta"].items()]
-    rows.append(("`pinfold/details`, of an image", _type(contract["imageDetails"])))
-    rows.append(("`pinfold/details.error`, of a failure", _type(contract["errorDetails"])))
-    return f"## Members of `_meta`\n\n{_table(('key', 'type'), rows)}"
-
-
-def _errors(contract: Json) -> str:
-    codes = _table(("code", "when"), ((f"`{code}`", when) for code, when in CODES.items()))
-    kinds = ", ".join(f"`{kind}`" for kind in contract["errorDetails"]["kinds"])
-    return (
-        f"## Errors\n\nProtocol errors, for the host:\n\n{codes}\n"
-        f"Kinds of a tool's error, which a model should read: {kinds}.\n"
+    yield _table(("code", "when"), ((f"`{code}`", when) for code, when in CODES.items()))
+    yield (
+        "What a model should read is a result with `isError: true` instead. "
+        f'`_meta["pinfold/details"].error` is then {_type(contract["errorDetails"])}, '
+        "and its `kind` one of:\n"
     )
+    yield "".join(f"- `{kind}`\n" for kind in contract["errorDetails"]["kinds"])
 
 
-def _definition(name: str, definition: Json) -> str:
-    told = f"{definition['description']}\n\n" if definition["description"] else ""
-    members = definition["properties"]
-    if not members:
-        return f"### {name}\n\n{told}No members.\n"
-    rows = (
-        (f"`{member}`", _type(each), "" if member in definition["required"] else "optional")
-        for member, each in members.items()
-    )
-    further = "\nFurther members may stand beside them.\n" if _is_open(definition) else ""
-    return f"### {name}\n\n{told}{_table(('member', 'type', ''), rows)}{further}"
+def _types(contract: Json) -> Iterator[str]:
+    shown_above = {_referred(method["params"]) for method in contract["methods"].values()}
+    yield "## Types\n"
+    for name, definition in contract["$defs"].items():
+        if name not in shown_above or name in _used(contract):
+            further = "\nFurther members may stand beside these.\n"
+            more = further if definition["additionalProperties"] else ""
+            yield f"### {name}\n\n{_told(definition)}{_members(definition)}{more}"
 
 
-def _is_open(definition: Json) -> bool:
-    return bool(definition["additionalProperties"])
+def _used(contract: Json) -> set[str]:
+    """Definitions that something else than a method's params refers to."""
+    others = [contract["$defs"], contract["tools"], contract["meta"]]
+    others += [method["result"] for method in contract["methods"].values()]
+    return set(_references(others))
+
+
+def _references(found: Any) -> Iterator[str]:
+    if isinstance(found, list):
+        for each in found:
+            yield from _references(each)
+    elif isinstance(found, dict):
+        if "$ref" in found:
+            yield _referred(found)
+        yield from _references(list(found.values()))
+
+
+def _told(definition: Json, without: str = "") -> str:
+    """What the docstring says; `without` the method's name, which is the heading already."""
+    told: str = definition["description"]
+    lead = f"`{without}`"
+    if without and told.startswith(lead):
+        told = told.removeprefix(lead).lstrip(".: ")
+        told = told[:1].upper() + told[1:]
+    return f"{told}\n\n" if told else ""
+
+
+def _members(definition: Json) -> str:
+    required = definition["required"]
+    rows = [
+        (f"`{name}{'' if name in required else '?'}`", _type(member), _default(member))
+        for name, member in definition["properties"].items()
+    ]
+    if not rows:
+        return "No members.\n"
+    has_defaults = any(default for _, _, default in rows)
+    head = ("member", "type", "default")
+    width = 3 if has_defaults else 2
+    return _table(head[:width], (row[:width] for row in rows))
+
+
+def _default(member: Json) -> str:
+    return f"`{json.dumps(member['default'])}`" if "default" in member else ""
 
 
 def _table(head: tuple[str, ...], rows: Any) -> str:
-    lines: Iterator[tuple[str, ...]] = iter([head, ("---",) * len(head), *rows])
-    return "".join(f"| {' | '.join(cells)} |\n".replace("  |", " |") for cells in lines)
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    )
+
+
+def _referred(found: Json) -> str:
+    return str(found["$ref"].rpartition("/")[2])
+
+
+_PLAIN = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}
 
 
 def _type(found: Json) -> str:
-    """A type in words, with a link where it has a section of its own."""
+    """A type in words, with links to those that have a heading of their own."""
     if "$ref" in found:
-        name = found["$ref"].rpartition("/")[2]
+        name = _referred(found)
         return f"[{name}](#{name.lower()})"
     if "anyOf" in found:
         return " or ".join(_type(each) for each in found["anyOf"])
     if "enum" in found:
-        return " or ".join(f"`{json.dumps(each)}`" for each in found["enum"])
+        return ", ".join(f"`{json.dumps(each)}`" for each in found["enum"])
     kind = found.get("type")
     if kind == "array":
-        return f"list of {_grouped(found['items'])}"
+        items = _type(found["items"])
+        return f"list of ({items})" if " or " in items else f"list of {items}"
     if kind == "object":
         values = found.get("additionalProperties")
-        return f"object of {_grouped(values)}" if values else "object"
-    return "anything" if kind is None else str(kind)
-
-
-def _grouped(found: Json) -> str:
-    told = _type(found)
-    return f"({told})" if " or " in told else told
+        return f"object, each value {_type(values)}" if values else "object"
+    return "anything" if kind is None else _PLAIN.get(kind, str(kind))
 
 
 def main() -> None:
