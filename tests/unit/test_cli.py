@@ -155,3 +155,16 @@ def test_an_upstream_that_cannot_be_is_refused(
 ) -> None:
     result = pinfold(tmp_path, *arguments)
     assert result.returncode == 2 and words in result.stderr and not result.stdout
+
+
+def test_serve_refuses_a_system_without_posix(tmp_path: Path) -> None:
+    code = "import sys; from pinfold.cli import main; sys.platform = 'win32'; main(['serve'])"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        env=clean_env(HOME=str(tmp_path)),
+        timeout=50,
+        check=False,
+    )
+    assert ran.returncode == 2 and b"Windows is not supported" in ran.stderr and not ran.stdout
