@@ -51,7 +51,7 @@ generated: $(VENV)/.dev ## Write what is made from the code: the schema, the ref
 	$(BIN)/python scripts/house.py > docs/images/house.svg
 
 docs: $(VENV)/.docs ## The pages as a site, in site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 bench: $(VENV)/.runtime $(BENCH_PEERS) ## Everything that is claimed about speed, as ratios (needs npm)
 	$(BIN)/python benchmarks/peers.py --json benchmarks/peers.json

@@ -80,7 +80,7 @@ _turning = _Turning()
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Called by MkDocs: anchors as a code host makes them."""
-    config.markdown_extensions.append(_turning)  # type: ignore[arg-type]
+    config.markdown_extensions.append(_turning)
     config.mdx_configs["toc"] = {"permalink": True, "slugify": _slugify}
     return config
 
