@@ -65,9 +65,16 @@ def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespa
     except BrokenPipeError:  # whoever read it has seen enough
         status = ALLOWED
     except OSError as error:
-        status = _failed(f"{error.filename or 'the output'}: {error.strerror}")
+        status = _failed(_described(error))
     os.dup2(nothing, sys.stdout.fileno())  # what is still buffered must not fail once more
     return status
+
+
+def _described(error: OSError) -> str:
+    """What failed, and where; an error that names no file is about one of two things."""
+    if isinstance(error, FileNotFoundError) and not error.filename:
+        return "the current directory has been removed: cd to another"
+    return f"{error.filename or 'the output'}: {error.strerror}"
 
 
 def _end_on_signals() -> None:
@@ -172,7 +179,9 @@ def _upstream_name(text: str) -> str:
     import argparse
 
     if text in ("", "local", "editor") or not text.isprintable():
-        raise argparse.ArgumentTypeError("this name is taken, or is none")
+        raise argparse.ArgumentTypeError(
+            "must be a printable name, and neither local nor editor, which are pinfold's own"
+        )
     return text
 
 
@@ -489,7 +498,9 @@ def _open(
 
     project = os.path.abspath(os.path.expanduser(options.project))
     if not os.path.isdir(project):
-        raise invalid_params("--project", f"there is no directory {project}")
+        raise invalid_params(
+            "--project", f"there is no directory {project}; make it, or name another"
+        )
     raw: dict[str, Any] = {
         "profile": options.profile,
         "projectRoot": project,
@@ -605,7 +616,12 @@ def _audit(options: argparse.Namespace) -> int:
 
     wanted = Wanted(options.denied, options.session)
     path = options.file or default_path()
-    return show(path, wanted, follow=options.follow, as_json=options.json)
+    try:
+        return show(path, wanted, follow=options.follow, as_json=options.json)
+    except FileNotFoundError as error:
+        if error.filename != path:
+            raise
+        return _failed(f"{path}: there is no record; name its file, or let the host switch it on")
 
 
 def _demo(options: argparse.Namespace) -> int:
