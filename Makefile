@@ -10,7 +10,7 @@ EDITOR_PACKAGES := emacs-nox elpa-eglot elpa-markdown-mode vim vim-ale dbus xvfb
 VSCODE := editors/vscode
 NODE_PEERS := tests/clients/node/node_modules tests/clients/hosts/node_modules $(VSCODE)/node_modules
 
-.PHONY: help demo test check test-clients test-editors test-slow test-vscode schema vsix bench clean
+.PHONY: help demo test check test-clients test-editors test-slow test-vscode schema errors vsix bench clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ vsix: $(VSCODE)/node_modules ## The extension for VS Code, as editors/vscode/pin
 schema: $(VENV)/.dev ## Write protocol/schema.json, and what VS Code's client has of it, from the types
 	$(BIN)/python -m pinfold_protocol.schema > protocol/schema.json
 	$(BIN)/python -m pinfold_protocol.typescript > $(VSCODE)/src/protocol.ts
+
+errors: $(VENV)/.dev ## Write docs/errors.md, from the catalogue and from mistakes made for real
+	cd tests && PYTHONPATH=. ../$(BIN)/python error_page.py
 
 bench: $(VENV)/.runtime $(BENCH_PEERS) ## Everything that is claimed about speed, as ratios (needs npm)
 	$(BIN)/python benchmarks/peers.py

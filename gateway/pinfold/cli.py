@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pinfold.flags import Flags
     from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Decision
+    from pinfold_protocol.errors import RpcError
     from pinfold_protocol.session import Root, SessionResult
 
 ALLOWED, DENIED, FAILED = 0, 1, 2
@@ -346,7 +347,7 @@ def _explain(options: argparse.Namespace) -> int:
         params = ExplainParams(session.session_id, options.tool, {name: options.path})
         decision = gateway.explain(params)
     except RpcError as error:
-        return _failed(error.message)
+        return _failed(_with_file(error, options).message)
     if options.json:
         _print_json(decision)
     else:
@@ -512,6 +513,14 @@ def _open(
         raw["rules"] = rules
     gateway = Gateway()
     return gateway, gateway.open_session(structure(raw, SessionOpenParams))
+
+
+def _with_file(error: RpcError, options: argparse.Namespace) -> RpcError:
+    """What is wrong in a rule is in the file that was named."""
+    from pinfold.config import in_file
+
+    at = str((error.data or {}).get("path"))
+    return in_file(options.rules, error) if at.startswith("rules") else error
 
 
 def _override(text: str) -> tuple[str, Any]:

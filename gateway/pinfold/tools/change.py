@@ -64,7 +64,7 @@ def read_old(
         raise ToolError("stale", message, sha256=digest)
     seen = place.known.last_seen(opened.real or "", opened.status, digest)
     if place.staleness == "require-read" and seen is None:
-        message = f"{opened.literal}: read it before you change it."
+        message = f"{opened.literal}: this session has not read it. Read it, then change it."
         raise ToolError("not-read", message)
     changed = seen is not None and seen != digest and expected_sha256 is None
     stale = changed and place.staleness != "off"
