@@ -37,7 +37,6 @@ ONE_KIND = {
 }
 INSIDE = {
     # Raised, and caught by our own code; what is made of it is a site of its own
-    "Asking": "calls: becomes a question to the client",
     "BlockingIOError": "paths: becomes WouldBlock",
     "Cancelled": "rpc: becomes -32800",
     "asyncio.CancelledError": "rpc: becomes -32800",
@@ -84,8 +83,6 @@ HANDED_ON = {
     "self.error",
     "error",
     "problem",
-    "what",
-    "where",
 }
 """Errors that were made elsewhere."""
 
@@ -145,7 +142,9 @@ def _in(path: Path) -> Iterator[Site]:
         ):
             known = TOOL_ERRORS.get(str(pair.elts[0].value))
             for text in [] if known is None else _texts(pair.elts[1], tree, tree):
-                yield Site(f"{path.relative_to(TOP)}:{node.lineno}", known and known.name, text)
+                yield Site(
+                    f"{path.relative_to(TOP)}:{pair.lineno}", known.name if known else None, text
+                )
 
 
 def _calls(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.Call]]:
@@ -175,7 +174,7 @@ def _kinds(call: ast.Call, tree: ast.Module) -> Iterator[tuple[str | None, tuple
     elif name == "RpcError" and arguments:
         yield _rpc_kind(arguments[0], tree), (1,)
     elif name == "said" and ast.unparse(arguments[0]) != "'allow'":
-        yield DENIALS[ast.literal_eval(arguments[1])].name, (2,)
+        yield DENIALS[str(ast.literal_eval(arguments[1]))].name, (2,)
 
 
 def _tool_kind(node: ast.expr) -> str | None:

@@ -222,7 +222,7 @@ NOT_MADE: dict[str, str] = {
     "backend": "it takes an editor or a file server that fails: tests/wire/test_editor_backend.py "
     "and tests/wire/test_upstream_wire.py",
     "cancelled": "no code makes it today",
-    "rpc-internal-error": "it takes a mistake of ours: tests/wire/test_bad_messages.py",
+    "rpc-internal-error": "it takes a mistake of ours",
     "rpc-cancelled": "when a cancel arrives is a matter of luck: tests/wire/test_lifecycle.py",
     "rpc-request-failed": "it takes an editor: tests/wire/test_lsp_service.py",
     "rpc-unsupported-version": "it takes another dialect: tests/wire/test_mcp_door.py",
