@@ -10,7 +10,7 @@ EDITOR_PACKAGES := emacs-nox elpa-eglot elpa-markdown-mode vim vim-ale dbus xvfb
 VSCODE := editors/vscode
 NODE_PEERS := tests/clients/node/node_modules tests/clients/hosts/node_modules $(VSCODE)/node_modules
 
-.PHONY: help demo test check test-clients test-editors test-slow test-vscode schema vsix bench clean
+.PHONY: help demo test check test-clients test-editors test-slow test-vscode schema vsix bench bench-smoke clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,10 +48,14 @@ schema: $(VENV)/.dev ## Write protocol/schema.json, and what VS Code's client ha
 	$(BIN)/python -m pinfold_protocol.typescript > $(VSCODE)/src/protocol.ts
 
 bench: $(VENV)/.runtime $(BENCH_PEERS) ## Everything that is claimed about speed, as ratios (needs npm)
-	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/peers.py --json benchmarks/peers.json
+	$(BIN)/python benchmarks/own.py --json benchmarks/own.json
 	$(BIN)/python benchmarks/hook.py
 	$(BIN)/python benchmarks/compaction.py
 	$(BIN)/python benchmarks/memory_index.py
+
+bench-smoke: $(VENV)/.dev ## The benchmarks run at all, in seconds; nothing is timed
+	$(BIN)/python -m pytest -q -m '' tests/unit/test_benchmarks.py
 
 clean: ## Remove what make made
 	rm -rf $(VENV) $(NODE_PEERS) $(BENCH_PEERS) $(VSCODE)/dist $(VSCODE)/pinfold.vsix tests/vscode/.installed .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -45,7 +45,6 @@ from pinfold.session import EDITOR, LOCAL, Session, Sessions, merge, put
 from pinfold.text.lines import normalize
 from pinfold.tools.base import ToolType
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call, offered
-from pinfold_protocol.compaction import CompactParams, CompactResult, Reread, ResetResult
 from pinfold_protocol.convert import unstructure, wire_name
 from pinfold_protocol.decision import Decision, ExplainParams, RootKind, RuleSpec
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
@@ -85,6 +84,7 @@ if TYPE_CHECKING:
     from pinfold.relay import Relayed
     from pinfold.text.codec import Decoded
     from pinfold.upstreams import Upstreams
+    from pinfold_protocol.compaction import CompactParams, CompactResult, ResetResult
     from pinfold_protocol.memory import MemoryIndexResult
 
 _MOST_ARGUMENTS = 64
@@ -629,7 +629,7 @@ class Gateway:
 
     # Compaction
 
-    def compact(self, params: CompactParams, session: Session | None = None) -> CompactResult:
+    def compact(self, params: "CompactParams", session: Session | None = None) -> "CompactResult":
         """`context/compact`. With a session, the paths that the history records are judged by its
         roots; and where the params name it, only tags that it issued count. Without one there are
         no roots to judge by, and the tags are taken as the host gives them.
@@ -644,7 +644,7 @@ class Gateway:
             return compact(params, evidence)
 
     @contextmanager
-    def evidence(self, params: CompactParams, session: Session | None) -> "Iterator[Evidence]":
+    def evidence(self, params: "CompactParams", session: Session | None) -> "Iterator[Evidence]":
         """What is known of managed memory, for `pinfold.compaction`."""
         from pinfold.compaction import Evidence
 
@@ -681,9 +681,11 @@ class Gateway:
         except (ToolError, OSError):
             return False
 
-    def reset(self, session_id: str) -> ResetResult:
+    def reset(self, session_id: str) -> "ResetResult":
         """`context/reset`: the session forgets what was read and tagged, and says what it was."""
         session = self.sessions.get(session_id)
+        from pinfold_protocol.compaction import Reread, ResetResult
+
         return ResetResult([Reread(tag.path, tag.scope, tag.pinned) for tag in session.reset()])
 
     def explain(self, params: ExplainParams, session: Session | None = None) -> Decision:

@@ -9,6 +9,7 @@ import os
 import sys
 
 from pinfold import __version__
+from pinfold.flags import PROFILES, Flags, read_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from pinfold.app import Gateway
-    from pinfold.flags import Flags
     from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Decision
     from pinfold_protocol.session import Root, SessionResult
@@ -26,7 +26,6 @@ ALLOWED, DENIED, FAILED = 0, 1, 2
 _HOSTS = ("qwen-code", "claude-code", "gemini-cli", "codex", "opencode")
 _HOOK_HOSTS = ("claude-code", "qwen-code")
 _HOOK_FOR_PEOPLE = frozenset({"-h", "--help", "--install", "--uninstall", "--show"})
-_PROFILES = ("main", "extraction", "dream", "remember")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -35,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     upstream: list[str] = []
     if given[:1] == ["serve"]:
         _end_on_signals()
+        if flags := read_plain(given[1:]):
+            _serve(lambda: flags, flags)
         if "--" in given:  # what follows is another program's
             end = given.index("--")
             given, upstream = given[:end], given[end + 1 :]
@@ -47,8 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     options.upstream_command = upstream
     if upstream and options.upstream is None:
         parser.error("a command after -- goes with --upstream NAME")
-    command: Callable[[argparse.Namespace], int] = options.command
-    sys.exit(command(options) if command is _serve else _run(command, options))
+    if options.command is None:
+        _serve(lambda: _flags(options))
+    sys.exit(_run(options.command, options))
 
 
 def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
@@ -72,7 +74,11 @@ def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespa
 
 def _end_on_signals() -> None:
     """Until the loop has its own handlers: nothing has happened yet that would need an end."""
-    import signal
+    try:
+        # `signal` is the same in enums, which take long to make.
+        signal = __import__("_signal")
+    except ImportError:
+        import signal
 
     for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
         signal.signal(number, lambda *_, status=status: os._exit(status))
@@ -89,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
 
     serve = commands.add_parser("serve", help="serve JSON-RPC on stdin and stdout (for hosts)")
     _serve_options(serve)
-    serve.set_defaults(command=_serve)
+    serve.set_defaults(command=None)
 
     hook = commands.add_parser(
         "hook", help="decide about a host's own tools, from its hooks (for hosts; --install)"
@@ -151,7 +157,7 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     about = parser.add_argument_group(
         "MCP", "The one session of an MCP client; hosts of our own protocol open theirs by messages"
     )
-    about.add_argument("--profile", choices=_PROFILES, help="default: main")
+    about.add_argument("--profile", choices=PROFILES, help="default: main")
     about.add_argument(
         "--project", metavar="DIR", help="default: the client's first root, else here"
     )
@@ -196,7 +202,7 @@ def _hook_options(parser: argparse.ArgumentParser) -> None:
         "of the user's",
     )
     session = parser.add_argument_group("what the agent may do; by default pinned/ is protected")
-    session.add_argument("--profile", choices=_PROFILES, help="default: main")
+    session.add_argument("--profile", choices=PROFILES, help="default: main")
     session.add_argument("--scope", action="append", default=[], metavar="MEMBER=VALUE")
     session.add_argument("--rules", metavar="FILE", help="base rules: a file of JSON")
     session.add_argument("--layout", choices=("qwen", "claude"), help="default: the host's own")
@@ -209,7 +215,7 @@ def _hook_options(parser: argparse.ArgumentParser) -> None:
 def _session_options(parser: argparse.ArgumentParser, profile: str) -> None:
     parser.add_argument(
         "--profile",
-        choices=_PROFILES,
+        choices=PROFILES,
         default=profile,
         help=f"the session's profile (default: {profile}); main and remember may change pinned/",
     )
@@ -267,19 +273,24 @@ def _compact_options(parser: argparse.ArgumentParser) -> None:
 # serve
 
 
-def _serve(options: argparse.Namespace) -> int:
+def _serve(flags: Callable[[], Flags], plain: Flags | None = None) -> NoReturn:
+    """`plain`: the flags where they are such that the first answer can be given before the rest."""
     if sys.platform == "win32":
         print("pinfold: `serve` needs a POSIX system; Windows is not supported.", file=sys.stderr)
-        return FAILED
+        sys.exit(FAILED)
+    from pinfold.doors.greeting import greet
+    from pinfold.doors.stdio import claim
+
+    streams = claim()
+    greeting = greet(*streams, plain)
+    import pinfold.doors.loop  # noqa: F401 - asyncio, before others import it
     from pinfold.doors.process import serve
 
     # Threads may be stuck in a dead file system: nobody waits for them.
-    os._exit(serve(lambda: _flags(options)))
+    os._exit(serve(flags, *streams, greeting))
 
 
 def _flags(options: argparse.Namespace) -> Flags:
-    from pinfold.flags import Flags
-
     return Flags(
         profile=options.profile,
         project=options.project,

@@ -70,10 +70,10 @@ def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> D
     opened: Opened | None = None
     try:
         opened = walk(path) if changing else glance(path, cached=cached)
-        facts = Facts(opened.as_target(), look.whole() if changing else look.names_only())
         if changing:
-            facts = look.add_links_and_aliases(facts, opened)
-            facts = attrs.evolve(facts, record=ground.record)
+            facts = look.for_change(opened, look.whole(), ground.record)
+        else:
+            facts = Facts(opened.as_target(), look.names_only())
         if call.foreign and guard(scope) is not None:
             facts = attrs.evolve(facts, spelling=spelling_of(opened))
         return Decided(opened, facts, decide(call, facts, effective, ground.answers), look)

@@ -4,11 +4,15 @@ Apart from `config`, because most starts need no more than this, and it costs no
 """
 
 import os
-from collections.abc import Sequence
-from typing import Any
+import sys
 
-from pinfold_protocol.errors import invalid_params
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
+PROFILES = ("main", "extraction", "dream", "remember")
+_CHOICES = {"--profile": PROFILES, "--layout": ("qwen", "claude")}
 _MOST_PREFIX = 32
 
 
@@ -23,8 +27,8 @@ class Flags:
         config: str | None = None,
         layout: str | None = None,
         tool_prefix: str | None = None,
-        scope: dict[str, Any] | None = None,
-        upstream: Sequence[str] = (),
+        scope: "dict[str, Any] | None" = None,
+        upstream: "Sequence[str]" = (),
     ) -> None:
         self.upstream = upstream[0] if upstream else None
         self._command = upstream[1:]
@@ -36,7 +40,7 @@ class Flags:
         self.scope = scope or {}
 
     @property
-    def upstreams(self) -> dict[str, Any]:
+    def upstreams(self) -> "dict[str, Any]":
         """The one that it names with its command, as in `initializationOptions.pinfold`."""
         if self.upstream is None or not self._command:
             return {}
@@ -45,9 +49,40 @@ class Flags:
     @property
     def suffice(self) -> bool:
         """Whether there is nothing else to read: no file, no overrides."""
-        configured = self.config is not None or os.path.lexists(default_path())
+        configured = self.config is not None or _is_configured()
         unsaid = self.upstream is not None and not self._command
         return not (configured or self.scope or self.layout or unsaid)
+
+
+_PLAIN = {
+    "--profile": "profile",
+    "--project": "project",
+    "--config": "config",
+    "--layout": "layout",
+    "--tool-prefix": "tool_prefix",
+}
+
+
+def read_plain(arguments: "Sequence[str]") -> Flags | None:
+    """Flags as most hosts write them, `--name value`; None where argparse is to look, which says
+    what is wrong, and costs much to import."""
+    found: dict[str, str] = {}
+    if len(arguments) % 2:
+        return None
+    for name, value in zip(arguments[::2], arguments[1::2], strict=True):
+        if name not in _PLAIN or not value or value.startswith("-"):
+            return None
+        if value not in _CHOICES.get(name, (value,)):
+            return None
+        found[_PLAIN[name]] = value
+    return Flags(**found)  # type: ignore[arg-type]
+
+
+def _is_configured() -> bool:
+    """Without asking for the place where nothing says otherwise, since that costs."""
+    usual = sys.platform == "linux" and not os.environ.get("XDG_CONFIG_HOME", "").strip()
+    path = "~/.config/pinfold/config.json"
+    return os.path.lexists(os.path.expanduser(path) if usual else default_path())
 
 
 def default_path() -> str:
@@ -62,6 +97,8 @@ def checked_prefix(prefix: str, where: str) -> str:
     if len(prefix) > _MOST_PREFIX or not all(
         char.isascii() and (char.isalnum() or char in "_-") for char in prefix
     ):
+        from pinfold_protocol.errors import invalid_params
+
         problem = f"must be up to {_MOST_PREFIX} of a-z, A-Z, 0-9, _ and -"
         raise invalid_params(where, problem)
     return prefix

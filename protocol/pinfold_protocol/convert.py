@@ -4,6 +4,7 @@ Nothing is coerced: a number is no string, `true` is no number, an unknown membe
 """
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, get_origin
 
@@ -17,7 +18,6 @@ from cattrs.errors import (
 )
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
-from pinfold_protocol.compaction import TRIGGERS, Names, Trigger
 from pinfold_protocol.decision import RuleSource, Source
 from pinfold_protocol.errors import invalid_params, short
 from pinfold_protocol.session import ScopePatch
@@ -268,6 +268,8 @@ def _is_content(cls: Any) -> bool:
 
 
 def _trigger(value: Any, _: Any) -> Any:
+    from pinfold_protocol.compaction import TRIGGERS
+
     kind = value.get("kind") if isinstance(value, dict) else None
     if type(kind) is not str or kind not in TRIGGERS:
         kinds = ", ".join(f'"{each}"' for each in TRIGGERS)
@@ -298,14 +300,25 @@ def _one_of(wanted: Any) -> Callable[[Any], bool]:
     return lambda cls: bool(cls == wanted)
 
 
+def _of_compaction(name: str, *, nullable: bool = False) -> Callable[[Any], bool]:
+    """A type of that module, which is not imported for this: few hosts need it."""
+
+    def matches(cls: Any) -> bool:
+        module = sys.modules.get("pinfold_protocol.compaction")
+        wanted = getattr(module, name, None)  # half of it may be there
+        return wanted is not None and bool(cls == (wanted | None if nullable else wanted))
+
+    return matches
+
+
 converter = Converter(forbid_extra_keys=True)
 for _type in (str, bool):
     converter.register_structure_hook(_type, _exactly(_type))
 converter.register_structure_hook(int, _whole_number)
 converter.register_structure_hook(float, _number)
 converter.register_structure_hook_factory(_is_dict, _structure_dict)
-converter.register_structure_hook_func(_one_of(Trigger), _trigger)
-converter.register_structure_hook_func(_one_of(Names | None), _names)
+converter.register_structure_hook_func(_of_compaction("Trigger"), _trigger)
+converter.register_structure_hook_func(_of_compaction("Names", nullable=True), _names)
 converter.register_structure_hook_func(_one_of(Source | None), _source)
 converter.register_structure_hook_func(_is_token, _token)
 converter.register_structure_hook_func(_one_of(Content), _content)
@@ -322,7 +335,8 @@ converter.register_unstructure_hook_func(
     lambda item: item if type(item) is dict else converter.get_unstructure_hook(type(item))(item),
 )
 converter.register_unstructure_hook_func(
-    _one_of(Trigger), lambda trigger: converter.get_unstructure_hook(type(trigger))(trigger)
+    _of_compaction("Trigger"),
+    lambda trigger: converter.get_unstructure_hook(type(trigger))(trigger),
 )
 converter.register_unstructure_hook_func(
     _one_of(Source | None),

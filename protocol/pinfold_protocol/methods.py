@@ -1,10 +1,13 @@
-"""The one table of our methods: what goes in, what comes out, who may send it."""
+"""The one table of our methods: what goes in, what comes out, who may send it.
 
+Types are named here and imported when they are first asked for: making them is what takes longest
+when a gateway starts, and few hosts need them all.
+"""
+
+from importlib import import_module
 from typing import Any, Literal
 
 import attrs
-
-from pinfold_protocol import compaction, decision, memory, session, tools
 
 INITIALIZE = "initialize"
 INITIALIZED = "initialized"
@@ -33,32 +36,48 @@ PERMISSION_REQUEST = "permission/request"
 
 @attrs.frozen
 class Method:
-    """A method of ours: its params and result types, and who sends it. A notification has no
-    result."""
+    """A method of ours: its params and result types (`module.Class`, below this package), and who
+    sends it. A notification has no result."""
 
-    params: type[Any]
-    result: type[Any] | None
+    params_name: str
+    result_name: str | None
     direction: Literal["host-to-gateway", "gateway-to-host"] = "host-to-gateway"
+
+    @property
+    def params(self) -> type[Any]:
+        """The type of its params."""
+        return _type(self.params_name)
+
+    @property
+    def result(self) -> type[Any] | None:
+        """The type of its result."""
+        return None if self.result_name is None else _type(self.result_name)
+
+
+def _type(name: str) -> type[Any]:
+    module, _, cls = name.partition(".")
+    found: type[Any] = getattr(import_module(f"pinfold_protocol.{module}"), cls)
+    return found
 
 
 METHODS: dict[str, Method] = {
-    SESSION_OPEN: Method(session.SessionOpenParams, session.SessionResult),
-    SESSION_CONFIGURE: Method(session.SessionConfigureParams, session.SessionResult),
-    SESSION_CLOSE: Method(session.SessionParams, session.SessionCloseResult),
-    SESSION_LIST: Method(session.SessionListParams, session.SessionListResult),
-    TURN_BEGIN: Method(session.TurnBeginParams, session.TurnResult),
-    TURN_END: Method(session.TurnEndParams, session.TurnEndResult),
-    MEMORY_ROOTS: Method(session.SessionParams, session.RootsResult),
-    MEMORY_INDEX: Method(memory.MemoryIndexParams, memory.MemoryIndexResult),
-    TOOLS_LIST: Method(tools.ToolsListParams, tools.ToolsListResult),
-    TOOLS_CALL: Method(tools.ToolsCallParams, tools.ToolResult),
-    POLICY_EXPLAIN: Method(decision.ExplainParams, decision.Decision),
-    CONTEXT_COMPACT: Method(compaction.CompactParams, compaction.CompactResult),
-    CONTEXT_RESET: Method(session.SessionParams, compaction.ResetResult),
-    TOOLS_DID_CHANGE: Method(tools.ToolsDidChangeParams, None, "gateway-to-host"),
-    MEMORY_DID_CHANGE: Method(session.MemoryDidChangeParams, None, "gateway-to-host"),
-    FILE_DID_CHANGE: Method(session.FileDidChangeParams, None, "gateway-to-host"),
+    SESSION_OPEN: Method("session.SessionOpenParams", "session.SessionResult"),
+    SESSION_CONFIGURE: Method("session.SessionConfigureParams", "session.SessionResult"),
+    SESSION_CLOSE: Method("session.SessionParams", "session.SessionCloseResult"),
+    SESSION_LIST: Method("session.SessionListParams", "session.SessionListResult"),
+    TURN_BEGIN: Method("session.TurnBeginParams", "session.TurnResult"),
+    TURN_END: Method("session.TurnEndParams", "session.TurnEndResult"),
+    MEMORY_ROOTS: Method("session.SessionParams", "session.RootsResult"),
+    MEMORY_INDEX: Method("memory.MemoryIndexParams", "memory.MemoryIndexResult"),
+    TOOLS_LIST: Method("tools.ToolsListParams", "tools.ToolsListResult"),
+    TOOLS_CALL: Method("tools.ToolsCallParams", "tools.ToolResult"),
+    POLICY_EXPLAIN: Method("decision.ExplainParams", "decision.Decision"),
+    CONTEXT_COMPACT: Method("compaction.CompactParams", "compaction.CompactResult"),
+    CONTEXT_RESET: Method("session.SessionParams", "compaction.ResetResult"),
+    TOOLS_DID_CHANGE: Method("tools.ToolsDidChangeParams", None, "gateway-to-host"),
+    MEMORY_DID_CHANGE: Method("session.MemoryDidChangeParams", None, "gateway-to-host"),
+    FILE_DID_CHANGE: Method("session.FileDidChangeParams", None, "gateway-to-host"),
     PERMISSION_REQUEST: Method(
-        decision.PermissionParams, decision.PermissionResult, "gateway-to-host"
+        "decision.PermissionParams", "decision.PermissionResult", "gateway-to-host"
     ),
 }

@@ -14,6 +14,7 @@ SMALL = {
     "compaction.py": ["--rounds", "1", "--chars", "8"],
     "memory_index.py": ["--rounds", "1", "--topics", "50"],
     "hook.py": ["--rounds", "1"],
+    "own.py": ["--rounds", "1", "--files", "20", "--sessions", "5"],
 }
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import pytest
 
-from pinfold.doors.mcp import PROTECTING
 from pinfold.doors.native import _HANDLERS
+from pinfold.doors.told import PROTECTING
 from pinfold.tools.registry import TOOLS
 from pinfold_protocol import schema, typescript
 from pinfold_protocol.convert import structure, unstructure, wire_name

@@ -190,9 +190,8 @@ def test_writes_under_way_are_finished_before_the_end(tmp_path: Path) -> None:
 
 STRAY = """
 import os, subprocess, sys
-from pinfold.doors import process
+from pinfold import cli
 from pinfold.app import Gateway
-from pinfold.flags import Flags
 summaries = Gateway.summaries
 def noisy(self):
     print("stray print")
@@ -201,7 +200,7 @@ def noisy(self):
     subprocess.run(["echo", "from a child"], check=True)
     return summaries(self)
 Gateway.summaries = noisy
-os._exit(process.serve(Flags))
+cli.main(["serve"])
 """
 
 

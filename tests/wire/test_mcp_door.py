@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pinfold.doors.mcp import _agreed
+from pinfold.doors.told import agreed
 from support import (
     SERVE,
     Embedded,
@@ -130,7 +130,7 @@ def test_which_revision_is_agreed_on(place: Place, asked: Any, agreed: str) -> N
 
 @pytest.mark.parametrize("odd", ["2026-07-28", "2023-01-01", "", 7, True, ["2024-11-05"], {}])
 def test_an_odd_revision_gets_our_newest_with_a_handshake(odd: Any) -> None:
-    assert _agreed(odd) == NEWEST
+    assert agreed(odd) == NEWEST
 
 
 def test_a_revision_without_handshake_that_we_do_not_have(place: Place) -> None:

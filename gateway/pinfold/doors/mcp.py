@@ -11,14 +11,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from pinfold import __version__
-from pinfold.doors import elicitation
+from pinfold.doors import elicitation, told
 from pinfold.doors import mcp_memory as memory
 from pinfold.doors.order import heed, resolve
 from pinfold.doors.questions import Questions, question_id
 from pinfold.doors.rpc import Request, Rpc
 from pinfold.flags import checked_prefix
-from pinfold_protocol import SERVER_NAME
 from pinfold_protocol.errors import METHOD_NOT_FOUND, RpcError, invalid_params, short
 
 if TYPE_CHECKING:
@@ -32,10 +30,6 @@ if TYPE_CHECKING:
     from pinfold_protocol.session import MemoryDidChangeParams
     from pinfold_protocol.tools import ToolsCallParams
 
-HANDSHAKES = ("2024-11-05", "2025-06-18", "2025-11-25")
-"""Not 2025-03-26, which demands batches."""
-PROTECTING = ("extraction", "dream")
-"""The profiles that protect pinned memory; a test compares the tables."""
 STATELESS = ("2026-07-28",)
 _META = "io.modelcontextprotocol/"
 _UNSUPPORTED_VERSION = -32022
@@ -139,7 +133,7 @@ class Mcp:
     def _completed(self, method: str, result: Any) -> Any:
         if isinstance(result, Awaitable):
             return self._completed_later(method, result)
-        identity = {f"{_META}serverInfo": _identity()}
+        identity = {f"{_META}serverInfo": told.identity()}
         more: dict[str, Any] = {"_meta": {**(result.get("_meta") or {}), **identity}}
         more["resultType"] = result.get("resultType", "complete")
         if method in _CACHEABLE:
@@ -153,7 +147,7 @@ class Mcp:
         if self._version is not None:
             raise RpcError(-32600, "Invalid request: already initialized")
         instructions = self._instructions()
-        self._version = _agreed(params.get("protocolVersion"))
+        self._version = told.agreed(params.get("protocolVersion"))
         self._capabilities = params.get("capabilities")
         self._native.questions = Questions(
             lambda: self._native.gateway.limits.ask_seconds,
@@ -162,12 +156,7 @@ class Mcp:
             else None,
         )
         self._loop.call_soon(lambda: self._native.gateway)
-        return {
-            "protocolVersion": self._version,
-            "capabilities": _capabilities(upstream=self._has_upstream),
-            "serverInfo": _identity(),
-            "instructions": instructions,
-        }
+        return told.mcp_initialized(self._version, instructions, upstream=self._has_upstream)
 
     @property
     def _has_upstream(self) -> bool:
@@ -180,18 +169,16 @@ class Mcp:
     def _discover(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
         return {
             "supportedVersions": list(STATELESS),
-            "capabilities": _capabilities(stateless=True),
+            "capabilities": told.mcp_capabilities(stateless=True),
             "instructions": self._instructions(),
         }
 
     def _instructions(self) -> str:
         """For the model: what these tools are, and what holds in this session. Without a
         configuration, the flags tell; so the first answer waits for nothing."""
-        from pinfold.memory.prompts import sentences
-
         if self._settings is None and self._flags.suffice:
             profile = self._flags.profile or "main"
-            protected = profile in PROTECTING
+            protected = profile in told.PROTECTING
             prefix = checked_prefix(self._flags.tool_prefix or "", "--tool-prefix")
         else:
             from pinfold.session import effective_scope
@@ -199,11 +186,7 @@ class Mcp:
             settings = self.settings
             profile, prefix = settings.profile, settings.tool_prefix
             protected = effective_scope(settings.profile, settings.scope).protect_pinned
-        about = (
-            f"File tools for a {profile} session. Read memory with {prefix}read_memory: what it "
-            "returns is kept when a long conversation is compacted."
-        )
-        return " ".join([about, *sentences(protected=protected, dreaming=profile == "dream")])
+        return told.instructions(profile, prefix, protected=protected)
 
     def notification(self, method: str, params: Any) -> None:
         """`notifications/…`; those that are not known are no business of ours."""
@@ -558,30 +541,6 @@ class Mcp:
             self._rpc.notify("notifications/resources/list_changed", {})
         if uri := self._subscriptions.uri(params.path):
             self._rpc.notify("notifications/resources/updated", {"uri": uri})
-
-
-def _agreed(requested: Any) -> str:
-    """The revision that was asked for, else the newest before it, else our newest."""
-    if requested in HANDSHAKES:
-        return str(requested)
-    before = [each for each in HANDSHAKES if isinstance(requested, str) and each < requested]
-    return before[-1] if before else HANDSHAKES[-1]
-
-
-def _identity() -> dict[str, str]:
-    return {"name": SERVER_NAME, "title": "pinfold: scoped memory tools", "version": __version__}
-
-
-def _capabilities(*, stateless: bool = False, upstream: bool = False) -> dict[str, Any]:
-    from pinfold.doors.native import ours
-
-    resources = {} if stateless else {"subscribe": True, "listChanged": True}
-    return {
-        **({"tools": {"listChanged": True}, "logging": {}} if upstream else {"tools": {}}),
-        "resources": resources,
-        "prompts": {},
-        "experimental": {"pinfold": ours()},
-    }
 
 
 def _path_of(uri: str) -> str | None:

@@ -12,14 +12,13 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from pinfold import __version__
+from pinfold.doors import told
 from pinfold.doors.codec import serialize
 from pinfold.doors.order import Lane, Turn, heed, resolve
 from pinfold.doors.questions import Questions, lsp_way, member
 from pinfold.doors.rpc import Dialect, Request, Rpc
 from pinfold.doors.stdio import log
 from pinfold.doors.wire import CONGESTED, Wire
-from pinfold_protocol import PROTOCOL_VERSION, SERVER_NAME
 from pinfold_protocol.errors import RpcError, invalid_params
 
 if TYPE_CHECKING:
@@ -187,11 +186,7 @@ class Native:
         if type(process) is int and process > 0:
             self._watch(process)
         self._loop.call_soon(lambda: self.gateway)  # imported while the host reads the answer
-        told = self._mount(params, session) if editor else {}
-        return {
-            "serverInfo": {"name": SERVER_NAME, "version": __version__},
-            "capabilities": {**told, "experimental": {"pinfold": ours()}},
-        }
+        return told.initialized(self._mount(params, session) if editor else {})
 
     def _read_options(self, raw: Any, editor: bool) -> "EditorSession | None":
         from pinfold_protocol.convert import structure
@@ -256,10 +251,10 @@ class Native:
 
     def watch_memory(self, changed: Callable[[], None]) -> None:
         """Be told on the loop's thread, after the client, when a call changes memory."""
-        told = self.gateway.on_memory_change
+        before = self.gateway.on_memory_change
 
         def tell(params: "MemoryDidChangeParams") -> None:
-            told(params)
+            before(params)
             self._loop.call_soon_threadsafe(changed)
 
         self.gateway.on_memory_change = tell
@@ -926,17 +921,6 @@ def _plain(value: Any) -> Any:
     from pinfold_protocol.convert import unstructure
 
     return unstructure(value)
-
-
-def ours() -> dict[str, Any]:
-    """Our capabilities. Written down here, so that `initialize` imports no types; a test compares
-    the tables."""
-    return {
-        "protocolVersion": PROTOCOL_VERSION,
-        "methods": [*_HANDLERS],
-        "tools": ["read_file", "read_memory", "write_file", "edit"],
-        "profiles": ["main", "extraction", "dream", "remember"],
-    }
 
 
 _HANDLERS: dict[str, Callable[[Native, Request, Any], Any]] = {

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from pinfold.doors.native import SETTLE_SECONDS, Native
 from pinfold.doors.rpc import Rpc
-from pinfold.doors.stdio import claim, log, log_exception
+from pinfold.doors.stdio import log, log_exception
 from pinfold.doors.wire import Wire
 
 if TYPE_CHECKING:
+    from pinfold.doors.greeting import Greeting
     from pinfold.flags import Flags
 
 _FLUSH_SECONDS = 0.3
@@ -25,12 +26,16 @@ _DESCRIPTORS = 16_384
 class Process:
     """The gateway as a process: its streams, its signals, the process that it watches."""
 
-    def __init__(self, reading: int, writing: int, flags: "Callable[[], Flags]") -> None:
+    def __init__(
+        self, reading: int, writing: int, flags: "Callable[[], Flags]", greeting: "Greeting"
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._wire = Wire(reading, writing, _DEFAULT_MAX_MESSAGE)
         self._native = Native(self._wire, self._watch_process, flags)
         self._rpc = Rpc(self._wire, self._native, self.stop)
         self._native.rpc = self._rpc
+        self._rpc.greeted = greeting.answered
+        self._greeting = greeting
         self._wire.on_lost = lambda: self.stop(1)
         self._status: asyncio.Future[int] = self._loop.create_future()
         self._stopping = False
@@ -40,7 +45,7 @@ class Process:
         """Serve until the end; the exit status."""
         for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
             self._loop.add_signal_handler(number, self._signal, status)
-        self._wire.start()
+        self._wire.start(self._greeting.received, self._greeting.unsent)
         status = await self._status
         try:
             await asyncio.wait_for(self._native.settle(), SETTLE_SECONDS + 0.1)
@@ -114,16 +119,15 @@ def _log_loop_trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
         log("trouble in the loop")
 
 
-def serve(flags: "Callable[[], Flags]") -> int:
-    """Serve on stdio until the host is done; the exit status. `flags`: what the command line says
-    of the one session of an MCP connection.
+def serve(flags: "Callable[[], Flags]", reading: int, writing: int, greeting: "Greeting") -> int:
+    """Serve on two descriptors until the host is done; the exit status. `flags`: what the command
+    line says of the one session of an MCP connection.
 
     Threads may be stuck in a dead file system: whoever calls this leaves with `os._exit`.
     """
-    reading, writing = claim()
 
     async def main() -> int:
-        return await Process(reading, writing, flags).run()
+        return await Process(reading, writing, flags, greeting).run()
 
     _allow_descriptors()
     _keep_quiet()

@@ -24,9 +24,9 @@ _MAX_RUNNING = 20_000
 
 
 class Request:
-    """A request under way. `asking`: it waits for an answer of the client. `cancel` is what else
-    must happen when it is cancelled: it returns False if it is too late, and then the request is
-    answered as if nobody had asked."""
+    """A request under way. `answered`: the host has its answer. `asking`: it waits for an answer
+    of the client. `cancel` is what else must happen when it is cancelled: it returns False if it
+    is too late, and then the request is answered as if nobody had asked."""
 
     def __init__(self, request_id: RequestId, method: str, size: int = 0) -> None:
         self.id = request_id
@@ -35,6 +35,7 @@ class Request:
         self.session_id: str | None = None
         self.changing = False
         self.asking = False
+        self.answered = False
         self.cancel: Callable[[], bool] = lambda: True
         self.work: asyncio.Future[Any] | None = None
 
@@ -96,6 +97,8 @@ class Rpc:
         self.initialized = False
         self.shut_down = False
         self.heard = False
+        self.greeted = False
+        """Whether the first request has been answered already, before all this was loaded."""
         self.dialect: Dialect | None = None
         self.elsewhere: Elsewhere | None = None
         self._held = 0
@@ -209,6 +212,7 @@ class Rpc:
             self._fail(None, error)
             return
         request = Request(request_id, method, self._size)
+        request.answered, self.greeted = self.greeted, False
         if not self.initialized and self.dialect is None:
             self.dialect = self._service.speaks(method, params)
         self._add(request)
@@ -345,6 +349,9 @@ class Rpc:
     # Answers
 
     def _answer(self, request: Request, result: Any) -> None:
+        if request.answered:
+            self._remove(request)
+            return
         try:
             body = serialize({"jsonrpc": "2.0", "id": request.id, "result": result})
         except (TypeError, ValueError, RecursionError) as error:
@@ -354,7 +361,7 @@ class Rpc:
             self._wire.send(body)
 
     def _answer_error(self, request: Request, error: RpcError) -> None:
-        if self._remove(request):
+        if self._remove(request) and not request.answered:
             self._fail(request.id, error)
 
     def _fail(self, request_id: RequestId | None, error: RpcError) -> None:

@@ -3,7 +3,6 @@
 import os
 import select
 import sys
-import traceback
 
 _LINE_BYTES = 4096
 
@@ -48,5 +47,7 @@ def log(message: str) -> None:
 
 def log_exception(error: BaseException, error_id: str) -> None:
     """Where a bug struck, without the exception's own text, which may quote contents."""
+    import traceback  # a start does not need it
+
     frames = traceback.format_tb(error.__traceback__)
     log(f"internal error {error_id}: {type(error).__name__}\n{''.join(frames)[-3500:]}")

@@ -58,8 +58,14 @@ class Wire:
 
     # Reading
 
-    def start(self) -> None:
-        """Begin to read."""
+    def start(self, received: bytes = b"", unsent: bytes = b"") -> None:
+        """Begin to read, after what was read already, and to write what is not sent yet."""
+        if unsent:
+            self._queue.append(unsent)
+            self.queued = len(unsent)
+            self._loop.call_soon(self._write)
+        if received:
+            self._loop.call_soon(self._received, received)
         try:
             self._loop.add_reader(self._reading, self._readable)
             os.set_blocking(self._reading, False)

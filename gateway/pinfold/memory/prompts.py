@@ -1,7 +1,6 @@
 """Sentences that a host adds to an agent's prompt, derived from the effective scope."""
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pinfold_protocol.session import Profile, Scope
 

@@ -19,7 +19,7 @@ from pinfold.paths.literal import decode, encode, expand
 from pinfold.paths.opened import Opened, identity
 from pinfold.paths.volume import Volumes, entries_of, holds_file
 from pinfold.paths.walk import glance, walk
-from pinfold.policy.facts import Alias, Facts, Identity, Place, Reserved, RootFacts
+from pinfold.policy.facts import Alias, Facts, Identity, Place, Reserved, RootFacts, Target
 from pinfold.policy.names import RESERVED, below, collapse
 from pinfold_protocol.decision import RootKind
 from pinfold_protocol.errors import ToolError, invalid_params
@@ -158,7 +158,10 @@ class Look:
             return self._root(root)
         reserved = self._reserved(root)
         above = self._all_above(reserved.literal) if self._above else frozenset()
-        return attrs.evolve(self._root(root), reserved=reserved, above=above)
+        found = self._root(root)
+        return RootFacts(
+            found.kind, found.path, found.real, found.write_path, found.included, reserved, above
+        )
 
     def _all_above(self, reserved: str) -> frozenset[Identity]:
         """Every directory on the ways to the root and to where its reserved directory leads, and
@@ -279,26 +282,32 @@ class Look:
             number = opened.problem or errno.EIO
             raise OSError(number, os.strerror(number), opened.literal)
 
-    def add_links_and_aliases(self, facts: Facts, opened: Opened) -> Facts:
-        """For a change: hard links into a reserved directory, and first-level names that answer
-        without being listed. An error while looking counts as pinned."""
+    def for_change(
+        self, opened: Opened, roots: tuple[RootFacts, ...], record: str | None = None
+    ) -> Facts:
+        """All that a change is decided on, of the `whole` roots: also hard links into a reserved
+        directory, and first-level names that answer without being listed. An error while looking
+        counts as pinned."""
+        target = opened.as_target()
         if not self._scope.protect_pinned:
-            return facts
+            return Facts(target, roots, record=record)
         aliases = [
             alias
-            for root in facts.roots
+            for root in roots
             if root.reserved is not None
-            for alias in _aliases(self._opened[root.kind], root.kind, facts, self._volumes)
+            for alias in _aliases(self._opened[root.kind], root.kind, target, self._volumes)
         ]
-        linked = self._hard_link(facts, opened.status)
-        return attrs.evolve(facts, aliases=tuple(aliases), hard_link=linked)
+        linked = self._hard_link(roots, opened.status)
+        return Facts(target, roots, linked, tuple(aliases), record)
 
-    def _hard_link(self, facts: Facts, status: os.stat_result | None) -> RootKind | None:
+    def _hard_link(
+        self, roots: tuple[RootFacts, ...], status: os.stat_result | None
+    ) -> RootKind | None:
         if self._scope.hard_links != "deny" or status is None:
             return None
         if not stat.S_ISREG(status.st_mode) or status.st_nlink < 2:
             return None
-        guarded = (root for root in facts.roots if root.reserved is not None)
+        guarded = (root for root in roots if root.reserved is not None)
         return next((r.kind for r in guarded if self._may_hold(r.reserved, status)), None)
 
     def _may_hold(self, reserved: Reserved | None, status: os.stat_result) -> bool:
@@ -325,12 +334,12 @@ def _places(anchor: Identity | None, missing: tuple[str, ...]) -> list[Place]:
     return [] if anchor is None else [Place(anchor, missing)]
 
 
-def _aliases(root: Opened, kind: RootKind, facts: Facts, volumes: Volumes) -> list[Alias]:
+def _aliases(root: Opened, kind: RootKind, target: Target, volumes: Volumes) -> list[Alias]:
     here = None if root.status is None else identity(root.status)
     if root.target is None or here is None:
         return []
     found = []
-    for way in facts.target.ways:
+    for way in target.ways:
         index = next((i for i, step in enumerate(way) if step.identity == here), len(way))
         step = way[index + 1] if index + 1 < len(way) else None
         if step is None or step.identity is None:

@@ -80,11 +80,10 @@ class Survey:
             )
 
     def _pinned(self, opened: Opened) -> Match | None:
-        facts = Facts(opened.as_target(), self._roots)
         try:
-            facts = self._look.add_links_and_aliases(facts, opened)
+            facts = self._look.for_change(opened, self._roots)
         except OSError:
-            pass
+            facts = Facts(opened.as_target(), self._roots)
         found = find_pinned(facts)
         return None if found is None else found[1]
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import threading
 from collections.abc import Iterator
 
 from pinfold.backends.base import Reading
@@ -29,6 +30,8 @@ from pinfold_protocol.tools import (
 )
 
 _MOST = 2**53 - 1
+_MEANWHILE = 2 << 20
+"""From how many bytes on a thread pays."""
 _GUESSED = 16_384
 """How many bytes a guess of the encoding looks at."""
 _ENOUGH_TO_GUESS = 16
@@ -73,13 +76,26 @@ def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> O
     content = place.backend.read(
         path, place.limits.max_file_bytes, cached=place.cached, encoding=encoding
     )
-    data = content.data
-    digest = hashlib.sha256(data).hexdigest()
-    real = path.opened.real or path.opened.literal
-    place.known.saw(real, status, digest, since)
+    digest = _Digest(content.data)
+    try:
+        return _show(arguments, path, place, encoding, content, digest)
+    finally:
+        real = path.opened.real or path.opened.literal
+        place.known.saw(real, status, digest.hex(), since)
+
+
+def _show(
+    arguments: ReadFileArguments,
+    path: CheckedPath,
+    place: Workplace,
+    encoding: str | None,
+    content: Reading,
+    digest: "_Digest",
+) -> Outcome:
+    data, real = content.data, path.opened.real or path.opened.literal
     if arguments.encoding is None and (mime_type := image_type(data[:16])):
         item = ImageContent(base64.b64encode(data).decode("ascii"), mime_type)
-        image = ImageDetails(real, mime_type, len(data), digest, **place.origin(content))
+        image = ImageDetails(real, mime_type, len(data), digest.hex(), **place.origin(content))
         return Outcome((item,), image, complete=True)
     decoded = decode(data, encoding)
     if decoded.undecodable and not decoded.named:
@@ -98,10 +114,30 @@ def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> O
         bom=bool(decoded.mark),
         line_ending=line_ending(decoded.text),
         size_bytes=len(data),
-        sha256=digest,
+        sha256=digest.hex(),
         **place.origin(content),
     )
     return _outcome(selection, window, details, content.note)
+
+
+class _Digest:
+    """The SHA-256 of a content. That of a large one is found meanwhile, on another core: hashing
+    keeps nobody else from running."""
+
+    def __init__(self, data: bytes) -> None:
+        self._hash = hashlib.sha256()
+        self._thread: threading.Thread | None = None
+        if len(data) >= _MEANWHILE:
+            self._thread = threading.Thread(target=self._hash.update, args=(data,), daemon=True)
+            self._thread.start()
+        else:
+            self._hash.update(data)
+
+    def hex(self) -> str:
+        """In hex digits."""
+        if self._thread is not None:
+            self._thread.join()
+        return self._hash.hexdigest()
 
 
 def _is_large(path: CheckedPath, place: Workplace) -> bool:

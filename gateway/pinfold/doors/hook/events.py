@@ -4,6 +4,8 @@ The shapes are those of Claude Code's hooks, which Qwen Code shares: one JSON ob
 what is named here is looked at.
 """
 
+from pinfold.doors.scanning import loads, quoted
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -60,50 +62,6 @@ def parse(data: bytes) -> Event:
     if not isinstance(members, dict):
         raise NotUnderstood("it is no JSON object")
     return Event(members)
-
-
-class _Scanning:
-    """How the standard library's scanner in C reads JSON; `json` itself costs as much to import as
-    all of the policy."""
-
-    strict = True
-    object_hook = object_pairs_hook = None
-    parse_float, parse_int = float, int
-    memo: "dict[str, str]" = {}  # noqa: RUF012 - what the scanner asks for
-
-    @staticmethod
-    def parse_constant(name: str) -> float:
-        return float(name.replace("Infinity", "inf"))
-
-
-def loads(text: str) -> "Any":
-    """A JSON text as data. Raises ValueError, RecursionError."""
-    blanks = " \t\n\r"
-    start = len(text) - len(text.lstrip(blanks))
-    try:
-        from _json import make_scanner
-
-        value, end = make_scanner(_Scanning)(text, start)  # type: ignore[arg-type]
-    except RecursionError:
-        raise
-    except Exception:  # noqa: BLE001 - not there, or it has something to say: `json` says it well
-        import json
-
-        return json.loads(text)
-    if text[end:].strip(blanks):
-        raise ValueError("more than one value")
-    return value
-
-
-def quoted(text: str) -> str:
-    """A string as JSON, in ASCII."""
-    try:
-        from _json import encode_basestring_ascii
-    except ImportError:
-        import json
-
-        return json.dumps(text)
-    return str(encode_basestring_ascii(text))
 
 
 def _specific(event: str, members: "dict[str, str]") -> str:

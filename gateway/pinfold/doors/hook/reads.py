@@ -11,10 +11,11 @@ import stat
 from contextlib import suppress
 
 from pinfold.doors.hook import events
-from pinfold.doors.hook.events import Event, quoted
+from pinfold.doors.hook.events import Event
 from pinfold.doors.hook.flags import Flags
 from pinfold.doors.hook.hosts import HOSTS
 from pinfold.doors.hook.lightly import load
+from pinfold.doors.scanning import loads, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _lines(path: str) -> "Iterator[dict[str, Any]]":
     with open(handle, "rb") as file:
         for line in file.read(2 * _MOST_BYTES).splitlines():
             try:
-                value = events.loads(line.decode())
+                value = loads(line.decode())
             except (ValueError, RecursionError):  # a writer was killed
                 continue
             if isinstance(value, dict):

@@ -3,9 +3,9 @@
 Tools may have the host's names or ours; a rule about `Write` is one about `write_file`.
 """
 
-from pinfold.doors.hook.events import loads
 from pinfold.doors.hook.flags import BadFlags
 from pinfold.doors.hook.hosts import Host
+from pinfold.doors.scanning import loads
 from pinfold.policy.rules import Anchors, Rule, read_rules
 from pinfold_protocol.decision import RuleSpec
 from pinfold_protocol.errors import RpcError
