@@ -35,7 +35,9 @@ _THEME = TerminalTheme(
         (177, 186, 196),
     ],
 )
-_FONTS = "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace"
+_FONTS = (
+    "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace"
+)
 # As rich's own, but for its fonts, which would come from elsewhere.
 _FORMAT = f"""\
 <svg viewBox="0 0 {{width}} {{height}}" xmlns="http://www.w3.org/2000/svg" role="img">
@@ -52,7 +54,8 @@ _FORMAT = f"""\
 {{lines}}
 </defs>
 {{chrome}}
-<g transform="translate({{terminal_x}}, {{terminal_y}})" clip-path="url(#{{unique_id}}-clip-terminal)">
+<g transform="translate({{terminal_x}}, {{terminal_y}})" \
+clip-path="url(#{{unique_id}}-clip-terminal)">
 {{backgrounds}}
 <g class="{{unique_id}}-matrix">
 {{matrix}}
