@@ -90,7 +90,7 @@ def fish(place: Path, typed: str) -> set[str]:
 
 
 ZSH = """\
-fpath=(. $fpath); autoload -U compinit; compinit -u -D; PS1='ready> '
+fpath=($ZDOTDIR $fpath); autoload -U compinit; compinit -u -D; PS1='ready> '
 zstyle ':completion:*' list-prompt ''; zstyle ':completion:*' menu no; LISTMAX=1000
 setopt auto_list no_list_beep no_list_types list_ambiguous
 pinfold() { :; }
