@@ -10,7 +10,7 @@ EDITOR_PACKAGES := emacs-nox elpa-eglot elpa-markdown-mode vim vim-ale dbus xvfb
 VSCODE := editors/vscode
 NODE_PEERS := tests/clients/node/node_modules tests/clients/hosts/node_modules $(VSCODE)/node_modules
 
-.PHONY: help demo test check test-clients test-editors test-slow test-vscode schema vsix bench bench-smoke clean
+.PHONY: help demo test check test-clients test-editors test-slow test-vscode generated docs vsix bench bench-smoke clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,9 +43,18 @@ test-vscode: vsix ## A person's walk through the real VS Code, in a browser (ten
 vsix: $(VSCODE)/node_modules ## The extension for VS Code, as editors/vscode/pinfold.vsix
 	cd $(VSCODE) && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent package
 
-schema: $(VENV)/.dev ## Write protocol/schema.json, and what VS Code's client has of it, from the types
-	$(BIN)/python -m pinfold_protocol.schema > protocol/schema.json
-	$(BIN)/python -m pinfold_protocol.typescript > $(VSCODE)/src/protocol.ts
+# A generator that fails leaves what is there.
+MADE = $(BIN)/python $(1) > $(2).new && mv $(2).new $(2) || { rm -f $(2).new; exit 1; }
+
+generated: $(VENV)/.dev ## Write what is made from the code: the schema, the reference, the picture of the house
+	$(call MADE,-m pinfold_protocol.schema,protocol/schema.json)
+	$(call MADE,-m pinfold_protocol.typescript,$(VSCODE)/src/protocol.ts)
+	$(call MADE,-m pinfold_protocol.reference,docs/reference/protocol.md)
+	$(call MADE,scripts/cli_reference.py,docs/reference/cli.md)
+	$(call MADE,scripts/house.py,docs/images/house.svg)
+
+docs: $(VENV)/.docs ## The pages as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 bench: $(VENV)/.runtime $(BENCH_PEERS) ## Everything that is claimed about speed, as ratios (needs npm)
 	$(BIN)/python benchmarks/peers.py --json benchmarks/peers.json
@@ -58,7 +67,7 @@ bench-smoke: $(VENV)/.dev ## The benchmarks run at all, in seconds; nothing is t
 	$(BIN)/python -m pytest -q -m '' tests/unit/test_benchmarks.py
 
 clean: ## Remove what make made
-	rm -rf $(VENV) $(NODE_PEERS) $(BENCH_PEERS) $(VSCODE)/dist $(VSCODE)/pinfold.vsix tests/vscode/.installed .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(NODE_PEERS) $(BENCH_PEERS) $(VSCODE)/dist $(VSCODE)/pinfold.vsix tests/vscode/.installed site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pinfold needs Python 3.11 or newer; set PYTHON=...")'
@@ -74,6 +83,10 @@ $(VENV)/.runtime: pyproject.toml | $(VENV)/.made
 $(VENV)/.dev: pyproject.toml | $(VENV)/.made
 	$(PIP) --editable '.[dev]'
 	@$(COMPILE)
+	@touch $@ $(VENV)/.runtime
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.made
+	$(PIP) --editable '.[docs]'
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.clients: pyproject.toml | $(VENV)/.dev

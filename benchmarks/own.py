@@ -196,16 +196,15 @@ def decisions(base: str, rounds: int, files: int) -> Found:
 
 def sessions(base: str, rounds: int, count: int) -> Found:
     """What each costs while it is open, and what a call costs then."""
-    place = Place(f"{base}/sessions", 10)
-    alone = in_turn({"call": place.read}, rounds)["call"]
+    alone, crowded = Place(f"{base}/alone", 10), Place(f"{base}/crowded", 10)
     before = _resident_kib()
     for index in range(count):
-        place.open(f"session-{index}")
+        crowded.open(f"session-{index}")
     each = (_resident_kib() - before) / count
-    crowded = in_turn({"call": place.read}, rounds)["call"]
+    times = in_turn({"alone": alone.read, "crowded": crowded.read}, rounds)
     return {
         "a session: KiB": (each, each, each),
-        "a call with many sessions / with one": _ratio(crowded, alone),
+        "a call with many sessions / with one": _ratio(times["crowded"], times["alone"]),
     }
 
 

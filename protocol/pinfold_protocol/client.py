@@ -30,9 +30,10 @@ from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.decision import Decision, Outcome, PermissionParams, RuleSpec
 from pinfold_protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from pinfold_protocol.framing import Body, Framer, FramingError, frame
+from pinfold_protocol.memory import MemoryIndexResult
 from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import MemoryOptions, Profile, SessionResult, TurnResult
-from pinfold_protocol.tools import ToolResult
+from pinfold_protocol.tools import Tool, ToolResult, ToolsListResult
 
 OnPermission = Callable[[PermissionParams], Awaitable[Outcome]]
 DEFAULT_COMMAND = (sys.executable, "-m", "pinfold", "serve")
@@ -312,6 +313,17 @@ class Session:
         if call_id is not None:
             params["callId"] = call_id
         return structure(await self.client.request(methods.TOOLS_CALL, params), ToolResult)
+
+    async def tools(self) -> list[Tool]:
+        """`tools/list`: the tools that this session may call, to be offered to a model."""
+        params = {"sessionId": self.session_id}
+        result = await self.client.request(methods.TOOLS_LIST, params)
+        return structure(result, ToolsListResult).tools
+
+    async def index(self) -> MemoryIndexResult:
+        """`memory/index`: the memory documents that this session's agent may be told of."""
+        params = {"sessionId": self.session_id}
+        return structure(await self.client.request(methods.MEMORY_INDEX, params), MemoryIndexResult)
 
     async def compact(
         self,

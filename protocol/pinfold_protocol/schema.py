@@ -40,6 +40,14 @@ _TOOL_DETAILS = {
 }
 
 
+def _told(cls: type[Any]) -> str:
+    """A class's docstring in one line, its members by the names that they have on the wire."""
+    told = " ".join((cls.__doc__ or "").split())
+    for field in attrs.fields(cls):
+        told = told.replace(f"`{field.name}`", f"`{wire_name(cls, field)}`")
+    return told
+
+
 class _Definitions:
     """Schemas of classes, collected by name while they are referred to."""
 
@@ -72,22 +80,32 @@ class _Definitions:
 
     def _class(self, cls: type[Any]) -> Json:
         hints = typing.get_type_hints(cls)
+        told = " ".join((cls.__doc__ or "").split())
         properties: Json = {}
         required: list[str] = []
         for field in attrs.fields(cls):
             if field.metadata.get("wire") is False or field.metadata.get("unsupported"):
                 continue
             name = wire_name(cls, field)
-            properties[name] = self.of(hints[field.name])
+            told = told.replace(f"`{field.name}`", f"`{name}`")  # as it is on the wire
+            properties[name] = self.of(hints[field.name]) | _default(field)
             if field.default is attrs.NOTHING:
                 required.append(name)
         return {
-            "description": " ".join((cls.__doc__ or "").split()),
+            "description": told,
             "type": "object",
             "properties": properties,
             "required": required,
             "additionalProperties": any(f.metadata.get("open") for f in attrs.fields(cls)),
         }
+
+
+def _default(field: "attrs.Attribute[Any]") -> Json:
+    """What an absent member counts as, where that is not null."""
+    default: Any = field.default
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+        default = default.factory()
+    return {} if default in (attrs.NOTHING, None) else {"default": default}
 
 
 def schema() -> Json:

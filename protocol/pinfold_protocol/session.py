@@ -38,11 +38,7 @@ PROFILES: dict[Profile, Scope] = {
 
 @attrs.frozen
 class ScopePatch:
-    """Members that differ from the profile's. A null resets the member to the profile's.
-
-    `given` tells a member that was null from one that was absent: the names on the wire, in the
-    order given.
-    """
+    """Members that differ from the profile's. A null resets the member to the profile's."""
 
     confine_writes: bool | None = None
     confine_reads: bool | None = None
@@ -53,6 +49,7 @@ class ScopePatch:
     bypass_ask: bool | None = None
     hard_links: HardLinks | None = None
     staleness: Staleness | None = None
+    # Tells a member that was null from one that was absent: names on the wire, in the order given.
     given: tuple[str, ...] = attrs.field(default=(), metadata={"wire": False})
 
 
@@ -261,7 +258,7 @@ class SessionCloseResult:
 
 @attrs.frozen
 class SessionListParams:
-    """`session/list` takes nothing."""
+    """`session/list`."""
 
 
 @attrs.frozen

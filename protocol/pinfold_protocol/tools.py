@@ -233,12 +233,13 @@ AnyContent = TextContent | ImageContent | dict[str, Any]
 
 @attrs.frozen
 class ToolResult:
-    """The answer to `tools/call`; MCP's shape. `meta` is `_meta` on the wire. `more`: what an
-    upstream adds beyond these members (`structuredContent` and others), as it came."""
+    """The answer to `tools/call`; MCP's shape. What an upstream adds beyond these members
+    (`structuredContent` and others) stands beside them as it came."""
 
     content: list[AnyContent]
     is_error: bool
     meta: dict[str, Any] = attrs.field(metadata={"wire_name": "_meta"})
+    # The further members.
     more: dict[str, Any] = attrs.field(factory=dict, metadata={"wire": False, "open": True})
 
     @property

@@ -11,9 +11,9 @@ from typing import Any
 from pinfold_protocol.schema import schema
 
 Json = dict[str, Any]
-_HEAD = (
-    "// The pinfold wire contract. Made from protocol/schema.json by `make schema`: do not edit.\n"
-)
+_HEAD = """\
+// The pinfold wire contract. Made from protocol/schema.json by `make generated`: do not edit.
+"""
 _DIRECTIONS = {"host-to-gateway": "Requests", "gateway-to-host": "Sent"}
 
 

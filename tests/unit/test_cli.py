@@ -107,6 +107,19 @@ def test_version(tmp_path: Path) -> None:
     assert pinfold(tmp_path, "--version").stdout.startswith("pinfold 0.")
 
 
+def test_serve_refuses_a_system_without_posix(tmp_path: Path) -> None:
+    code = "import sys; from pinfold.cli import main; sys.platform = 'win32'; main(['serve'])"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        env=clean_env(HOME=str(tmp_path)),
+        timeout=50,
+        check=False,
+    )
+    assert ran.returncode == 2 and b"Windows is not supported" in ran.stderr and not ran.stdout
+
+
 def test_explain_imports_rich_and_serve_does_not(tmp_path: Path) -> None:
     def imported(*arguments: str) -> set[Any]:
         result = subprocess.run(

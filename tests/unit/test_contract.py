@@ -24,14 +24,16 @@ PROTOCOL = Path(__file__).parents[2] / "protocol"
 
 def test_schema_json_is_current() -> None:
     assert (PROTOCOL / "schema.json").read_text("utf-8") == schema.text(), (
-        "stale: run `make schema`"
+        "stale: run `make generated`"
     )
 
 
 def test_what_vs_code_has_of_the_schema_is_current() -> None:
     told = PROTOCOL.parent / "editors/vscode/src/protocol.ts"
     contract = json.loads((PROTOCOL / "schema.json").read_text("utf-8"))
-    assert told.read_text("utf-8") == typescript.declarations(contract), "stale: run `make schema`"
+    assert told.read_text("utf-8") == typescript.declarations(contract), (
+        "stale: run `make generated`"
+    )
 
 
 def test_every_kind_of_type_has_its_declaration() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.paths.errors import from_errno
-from support import Embedded, details, kind, read, snapshot, write
+from support import Embedded, decision, details, kind, read, snapshot, write
 
 ERRNOS = [
     ("ENOENT", "not-found"),
@@ -125,6 +125,22 @@ def test_a_file_that_is_a_mount_is_refused_and_whole(tmp_path: Path, mount: Moun
     assert no_debris(tmp_path)
 
 
+@pytest.mark.parametrize("bound", ["memory", "memory/pinned"])
+def test_a_bind_mount_of_pinned_is_pinned_by_identity(
+    tmp_path: Path, mount: Mount, bound: str
+) -> None:
+    place = Embedded(tmp_path)
+    memory = place.memory
+    curated = write(f"{memory}/pinned/rules.md", "curated")
+    below = "pinned/" if bound == "memory" else ""
+    point = mount("elsewhere", f"--bind {memory}{bound.removeprefix('memory')}")
+    session = place.open("main", scope={"protectPinned": True})
+    for name in (f"{below}rules.md", f"{below}new.md", f"{below}a/b.md"):
+        result = place.call(session, "write_file", file_path=f"{point}/{name}", content="mine")
+        assert (kind(result), decision(result)["match"]) == ("denied", "identity"), name
+    assert read(curated) == b"curated" and os.listdir(f"{memory}/pinned") == ["rules.md"]
+
+
 @pytest.mark.parametrize("immutable", ["file", "directory"])
 def test_what_is_immutable_stays(tmp_path: Path, immutable: str) -> None:
     place = Embedded(tmp_path)
@@ -148,7 +164,7 @@ def test_what_is_immutable_stays(tmp_path: Path, immutable: str) -> None:
 WRITER = """
 import sys; sys.path[:0] = sys.argv[2:]
 from pathlib import Path
-from support import Embedded, kind
+from support import Embedded, decision, kind
 place = Embedded(Path(sys.argv[1])); session = place.open("dream")
 texts = ("a" * 6_000_000 + "\\n", "b" * 6_000_000 + "\\n")
 print("ready", flush=True)

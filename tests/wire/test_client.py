@@ -50,6 +50,22 @@ def test_a_session_from_beginning_to_end(tmp_path: Path) -> None:
     run(main())
 
 
+def test_a_session_tells_its_tools_and_its_memory(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await Client.spawn(env=clean_env(HOME=str(tmp_path))) as client:
+            memory = MemoryOptions(project_root=str(tmp_path / "memory"))
+            session = await client.open_session("dream", str(tmp_path), memory=memory)
+            tools = await session.tools()
+            assert [tool.name for tool in tools] == session.opened.tools
+            assert all(tool.input_schema["type"] == "object" for tool in tools)
+            assert (await session.index()).documents == []
+            write(tmp_path / "memory/pinned/a.md", "---\nname: A\ntype: project\n---\n")
+            (found,) = (await session.index()).documents
+            assert (found.relative_path, found.pinned) == ("pinned/a.md", True)
+
+    run(main())
+
+
 def test_options_that_are_refused_leave_no_process(tmp_path: Path) -> None:
     async def main() -> None:
         with pytest.raises(RpcError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pinfold.doors.stdio import log_exception
 from pinfold.tools.registry import TOOLS
 from pinfold_protocol.methods import METHODS
 from pinfold_protocol.session import PROFILES
@@ -295,3 +296,16 @@ def test_refused_options_change_nothing() -> None:
         path = str(Path(__file__))
         result = raw.call(session, "read_file", file_path=path)
         assert result["_meta"]["pinfold/details"]["endLine"] > 1
+
+
+def test_a_bug_is_told_by_its_place_and_never_in_its_own_words(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    contents = "curated"[::-1]
+    try:
+        raise ValueError(contents)
+    except ValueError as error:
+        log_exception(error, "id-1")
+    said = capfd.readouterr().err
+    assert said.startswith("pinfold: internal error id-1: ValueError") and "test_lifecycle" in said
+    assert contents not in said

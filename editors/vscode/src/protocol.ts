@@ -1,4 +1,4 @@
-// The pinfold wire contract. Made from protocol/schema.json by `make schema`: do not edit.
+// The pinfold wire contract. Made from protocol/schema.json by `make generated`: do not edit.
 
 export const PROTOCOL_VERSION = 1;
 
@@ -10,7 +10,7 @@ export interface Annotations {
   openWorldHint?: boolean;
 }
 
-/** The record: one line for each decision, in a file of at most `max_bytes` (bytes) that is rotated, `keep` older ones being kept. `path` is absolute or begins with `~/`; without it, the user's directory for such things. */
+/** The record: one line for each decision, in a file of at most `maxBytes` (bytes) that is rotated, `keep` older ones being kept. `path` is absolute or begins with `~/`; without it, the user's directory for such things. */
 export interface AuditOptions {
   path?: string | null;
   maxBytes?: number;
@@ -26,7 +26,7 @@ export interface Cleared {
   path?: string | null;
 }
 
-/** What the rule did. `evicted_paths` lists files whose text is no longer in the history, as the calls wrote them; `unresolved_evictions` counts results whose path is not known. `tokens_saved` is an estimate: a quarter of the characters, and 1600 for a piece of media. Only the size rule has the characters: of all that counts, before (with what is pending) and after (without it), and of what is pending. */
+/** What the rule did. `evictedPaths` lists files whose text is no longer in the history, as the calls wrote them; `unresolvedEvictions` counts results whose path is not known. `tokensSaved` is an estimate: a quarter of the characters, and 1600 for a piece of media. Only the size rule has the characters: of all that counts, before (with what is pending) and after (without it), and of what is pending. */
 export interface CompactMeta {
   reason: "idle" | "force" | "size";
   toolsCleared: number;
@@ -68,7 +68,7 @@ export interface CompactResult {
   report: CompactReport;
 }
 
-/** What to keep. A null member has its default; a threshold of -1 (or below 0) is disabled. `keep_recent` (5): how many results stay whatever happens. `idle_threshold_minutes` (60). `size_threshold_chars` (500,000; disabled where it is null and the idle threshold is negative). `clear_at_least_chars` (0): do nothing unless that much goes, 6,400 for each piece of media. `preserved_counts` (false): whether preserved text counts toward the size threshold and its low watermark. `clearable`: the names of the tools whose results may go, `"*"` for all. `reads`: the tools that read a file, and the argument that holds its path. */
+/** What to keep. A null member has its default; a threshold of -1 (or below 0) is disabled. `keepRecent` (5): how many results stay whatever happens. `idleThresholdMinutes` (60). `sizeThresholdChars` (500,000; disabled where it is null and the idle threshold is negative). `clearAtLeastChars` (0): do nothing unless that much goes, 6,400 for each piece of media. `preservedCounts` (false): whether preserved text counts toward the size threshold and its low watermark. `clearable`: the names of the tools whose results may go, `"*"` for all. `reads`: the tools that read a file, and the argument that holds its path. */
 export interface CompactSettings {
   keepRecent?: number | null;
   idleThresholdMinutes?: number | null;
@@ -89,7 +89,7 @@ export interface ConnectionOptions {
   upstreams?: Record<string, UpstreamOptions> | null;
 }
 
-/** One decision as data. `path` is the literal path, `resolved_path` the real one. `turn_id` is there where `source` is a turn; `asked` where a question was, or would have been, put to the client. */
+/** One decision as data. `path` is the literal path, `resolvedPath` the real one. `turnId` is there where `source` is a turn; `asked` where a question was, or would have been, put to the client. */
 export interface Decision {
   decision: "allow" | "ask" | "deny";
   rule: "pinned" | "outside-memory" | "base-rule" | "shell" | "unknown-tool" | "default";
@@ -132,7 +132,7 @@ export interface EditDetails {
   replacements?: number;
 }
 
-/** The editor's own session: what its language service sees, and under which renames and code actions are decided. Members are those of `session/open`. `project_root` is by default the first workspace folder, else the root that `initialize` names, else the directory in which the gateway was started. */
+/** The editor's own session: what its language service sees, and under which renames and code actions are decided. Members are those of `session/open`. `projectRoot` is by default the first workspace folder, else the root that `initialize` names, else the directory in which the gateway was started. */
 export interface EditorSession {
   profile?: "main" | "extraction" | "dream" | "remember";
   projectRoot?: string | null;
@@ -191,7 +191,7 @@ export interface LeftAlone {
   problem: string;
 }
 
-/** Sizes in bytes, but for `read_lines`; `ask_seconds` is how long a question waits, `editor_seconds` how long an edit of an open document may take to be seen. Defaults for all sessions of a connection. */
+/** Sizes in bytes, but for `readLines`; `askSeconds` is how long a question waits, `editorSeconds` how long an edit of an open document may take to be seen. Defaults for all sessions of a connection. */
 export interface Limits {
   maxMessageBytes?: number;
   maxFileBytes?: number;
@@ -209,7 +209,7 @@ export interface MemoryDidChangeParams {
   kind: "created" | "changed" | "deleted";
 }
 
-/** One valid topic. `path` is absolute, below the root as it is configured; `relative_path` the same from the root on. `title` and `description` stand as in the file. `pinned`: a session that protects pinned memory may not change it under this name. `size_bytes` is of the whole file, `modified` RFC 3339 in UTC. */
+/** One valid topic. `path` is absolute, below the root as it is configured; `relativePath` the same from the root on. `title` and `description` stand as in the file. `pinned`: a session that protects pinned memory may not change it under this name. `sizeBytes` is of the whole file, `modified` RFC 3339 in UTC. */
 export interface MemoryDocument {
   kind: "project" | "user" | "team";
   path: string;
@@ -263,7 +263,7 @@ export interface PressureTrigger {
   kind?: "pressure";
 }
 
-/** What a read showed: `start_line` inclusive, `end_line` exclusive, both from 0. `truncated` says that a limit of the gateway cut the text; `next_offset` and `next_column` say where the rest begins, null where nothing is left. `size_bytes` and `sha256` are the file's. With an editor, `source` says where that was read: in its open document, of which it is then the `version`, or on the disk. */
+/** What a read showed: `startLine` inclusive, `endLine` exclusive, both from 0. `truncated` says that a limit of the gateway cut the text; `nextOffset` and `nextColumn` say where the rest begins, null where nothing is left. `sizeBytes` and `sha256` are the file's. With an editor, `source` says where that was read: in its open document, of which it is then the `version`, or on the disk. */
 export interface ReadDetails {
   path: string;
   startLine: number;
@@ -326,7 +326,7 @@ export interface RetentionTag {
   reason?: "managed-memory";
 }
 
-/** One memory root as it lies on the disk now. Paths are absolute. `path` is as configured; `real_path` what it resolves to (null if that cannot be said); `write_path` is what confinement trusts; `pinned` holds `path/pinned` and its target if a link. */
+/** One memory root as it lies on the disk now. Paths are absolute. `path` is as configured; `realPath` what it resolves to (null if that cannot be said); `writePath` is what confinement trusts; `pinned` holds `path/pinned` and its target if a link. */
 export interface Root {
   kind: "project" | "user" | "team";
   path: string;
@@ -368,7 +368,7 @@ export interface Scope {
   staleness?: "detect" | "require-read" | "off";
 }
 
-/** Members that differ from the profile's. A null resets the member to the profile's. `given` tells a member that was null from one that was absent: the names on the wire, in the order given. */
+/** Members that differ from the profile's. A null resets the member to the profile's. */
 export interface ScopePatch {
   confineWrites?: boolean | null;
   confineReads?: boolean | null;
@@ -394,7 +394,7 @@ export interface SessionConfigureParams {
   rules?: (RuleSpec)[] | null;
 }
 
-/** `session/list` takes nothing. */
+/** `session/list`. */
 export type SessionListParams = Record<string, never>;
 
 /** All open sessions of this connection, in the order in which they were opened. */
@@ -402,7 +402,7 @@ export interface SessionListResult {
   sessions: (SessionSummary)[];
 }
 
-/** `session/open`. `project_root` is an absolute path or a `file:` URI; `backend` is `local` (the default) or a configured upstream's name. */
+/** `session/open`. `projectRoot` is an absolute path or a `file:` URI; `backend` is `local` (the default) or a configured upstream's name. */
 export interface SessionOpenParams {
   profile: "main" | "extraction" | "dream" | "remember";
   projectRoot: string;
@@ -460,7 +460,7 @@ export interface TextContent {
   type?: "text";
 }
 
-/** One tool as a model sees it; `input_schema` is a flat JSON Schema object. An upstream's own tool may have a title and an `output_schema`. */
+/** One tool as a model sees it; `inputSchema` is a flat JSON Schema object. An upstream's own tool may have a title and an `outputSchema`. */
 export interface Tool {
   name: string;
   description: string;
@@ -478,7 +478,7 @@ export interface ToolMapping {
   words?: Record<string, string>;
 }
 
-/** The answer to `tools/call`; MCP's shape. `meta` is `_meta` on the wire. `more`: what an upstream adds beyond these members (`structuredContent` and others), as it came. */
+/** The answer to `tools/call`; MCP's shape. What an upstream adds beyond these members (`structuredContent` and others) stands beside them as it came. */
 export interface ToolResult {
   content: (TextContent | ImageContent | Record<string, unknown>)[];
   isError: boolean;
@@ -536,7 +536,7 @@ export interface TurnResult {
   promptRules: (string)[];
 }
 
-/** Before a user message: the idle rule, else the size rule. `idle_seconds`: since the last request to the model was answered; null if none was yet. */
+/** Before a user message: the idle rule, else the size rule. `idleSeconds`: since the last request to the model was answered; null if none was yet. */
 export interface TurnTrigger {
   idleSeconds?: number | null;
   kind?: "turn";
