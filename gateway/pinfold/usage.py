@@ -188,7 +188,7 @@ def add(
     return commands.add_parser(
         name,
         help=summary,
-        description=description,
+        description=description.rstrip(),
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -166,3 +166,10 @@ def test_git_shows_a_change_and_brings_it_back(tmp_path: Path) -> None:
     assert b" M pinned/rules.md" in status.stdout
     subprocess.run([*said, "checkout", "-q", "."], check=True)
     assert Path(place.pinned_file).read_text("utf-8") != "gone\n"
+
+
+def test_the_readme_counts_what_the_page_shows() -> None:
+    readme = (PAGE.parents[1] / "README.md").read_text("utf-8")
+    counted = re.findall(r"^\| (.+?) \| \**(\d) of 8\** \|", readme, re.M)
+    stopped = [sum(column.values()) for column in table().values()]
+    assert [int(number) for _, number in counted] == stopped
