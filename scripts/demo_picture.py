@@ -86,7 +86,7 @@ def run() -> str:
 
 
 def _pieces(terminal: int) -> "list[bytes]":
-    pieces = []
+    pieces: list[bytes] = []
     while True:
         try:
             piece = os.read(terminal, 65536)
