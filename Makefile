@@ -34,7 +34,7 @@ test-editors: $(VENV)/.editors ## Neovim, Emacs, Vim and Kate themselves, with w
 	$(BIN)/python -m pytest -q -m editor -n 2 -rs tests/editors
 
 test-slow: $(VENV)/.dev $(VENV)/.fuse ## The long tests: races, crashes, volumes that fold names
-	$(BIN)/python -m pytest -q -m slow --ignore=tests/dist
+	$(BIN)/python -m pytest -q -m slow --ignore=tests/release
 
 test-vscode: vsix ## A person's walk through the real VS Code, in a browser (ten minutes the first time)
 	PYTHON="$(CURDIR)/$(BIN)/python" tests/vscode/install.sh
@@ -61,7 +61,7 @@ dist: $(VENV)/.dev ## Build the wheel and the source distribution, in dist/
 	$(BIN)/python -m build --outdir dist .
 
 test-dist: dist ## Install what is in dist/ into empty environments, and use it
-	PINFOLD_DIST="$(CURDIR)/dist" $(BIN)/python -m pytest -q -m slow tests/dist
+	PINFOLD_DIST="$(CURDIR)/dist" $(BIN)/python -m pytest -q -m slow tests/release
 
 docs: $(VENV)/.docs ## The pages as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
