@@ -46,12 +46,13 @@ vsix: $(VSCODE)/node_modules ## The extension for VS Code, as editors/vscode/pin
 # A generator that fails leaves what is there.
 MADE = $(BIN)/python $(1) > $(2).new && mv $(2).new $(2) || { rm -f $(2).new; exit 1; }
 
-generated: $(VENV)/.dev ## Write what is made from the code: the schema, the reference, the picture of the house
+generated: $(VENV)/.dev ## Write what is made from the code: the schema, the reference, the errors, the picture of the house
 	$(call MADE,-m pinfold_protocol.schema,protocol/schema.json)
 	$(call MADE,-m pinfold_protocol.typescript,$(VSCODE)/src/protocol.ts)
 	$(call MADE,-m pinfold_protocol.reference,docs/reference/protocol.md)
 	$(call MADE,scripts/cli_reference.py,docs/reference/cli.md)
 	$(call MADE,scripts/house.py,docs/images/house.svg)
+	cd tests && PYTHONPATH=. ../$(BIN)/python error_page.py
 
 pictures: $(VENV)/.dev ## Draw `pinfold demo` as docs/images/demo.svg, from a real run in a terminal
 	$(call MADE,scripts/demo_picture.py,docs/images/demo.svg)

@@ -44,10 +44,17 @@ from pinfold.policy.rules import Rule
 from pinfold.session import EDITOR, LOCAL, Session, Sessions, merge, put
 from pinfold.text.lines import normalize
 from pinfold.tools.base import ToolType
-from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, as_call, offered
+from pinfold.tools.registry import (
+    HOST_TOOLS,
+    IGNORED_ARGUMENTS,
+    TOOLS,
+    as_call,
+    no_such_tool,
+    offered,
+)
 from pinfold_protocol.convert import unstructure, wire_name
 from pinfold_protocol.decision import Decision, ExplainParams, RootKind, RuleSpec
-from pinfold_protocol.errors import RpcError, ToolError, invalid_params, short
+from pinfold_protocol.errors import RpcError, ToolError, invalid_params
 from pinfold_protocol.retention import RetentionTag
 from pinfold_protocol.session import (
     PROFILES,
@@ -531,7 +538,7 @@ class Gateway:
             return self._call_upstream(session, params, mine, answers, on_progress)
         tool = TOOLS.get(params.name)
         if tool is None:
-            raise invalid_params("name", f"there is no tool called {short(params.name)!r}")
+            raise invalid_params("name", no_such_tool(params.name, TOOLS))
         with self._recording(session, tool.name) as trace:
             answer = self._answer(session, tool, params, ticket or Ticket(), trace, cached, answers)
             note(trace, answer)
@@ -727,24 +734,25 @@ class Gateway:
             unknown = set(params.arguments) - set(tool.properties) - IGNORED_ARGUMENTS
             if unknown:
                 raise invalid_params(f"arguments.{min(unknown)}", "is not a known member")
-            raw = _text_argument(params.arguments, "file_path", None)
+            member, raw = "file_path", _text_argument(params.arguments, "file_path", None)
         elif (host := HOST_TOOLS.get(params.name)) and host.path_argument:
-            raw = _text_argument(params.arguments, host.path_argument, session.project_root)
+            member = host.path_argument
+            raw = _text_argument(params.arguments, member, session.project_root)
         else:
             return None
-        return self._expanded(session, raw)
+        return self._expanded(session, member, raw)
 
-    def _expanded(self, session: Session, raw: str) -> str:
+    def _expanded(self, session: Session, member: str, raw: str) -> str:
         try:
             return expand(raw, session.project_root, self._home)
         except ToolError as error:
-            raise invalid_params("arguments", error.message) from None
+            raise invalid_params(f"arguments.{member}", error.message) from None
 
     def _gate(self, session: Session, arguments: dict[str, Any]) -> ShellVerdict | None:
         """What the shell gate says of a command; None in a session that does not ask it."""
         command = _text_argument(arguments, "command", None)
         raw = _text_argument(arguments, "directory", session.project_root)
-        start = self._expanded(session, raw)
+        start = self._expanded(session, "directory", raw)
         if session.scope.shell != "read-only":
             return None
         ground = Ground(session.roots, session.effective, self._volumes)

@@ -28,6 +28,7 @@ from pinfold.policy.decide import ask_key, decide
 from pinfold.policy.facts import Answers, AskKey, Call, RootFacts, no_approver, unasked
 from pinfold.policy.pinned import find_pinned
 from pinfold.session import EDITOR, LOCAL, Session
+from pinfold.text.codec import printable
 from pinfold.tools.base import Outcome, ToolType, Workplace
 from pinfold.tools.registry import IGNORED_ARGUMENTS, as_call
 from pinfold_protocol.convert import structure, unstructure
@@ -248,7 +249,7 @@ class Calls:
             except ToolError as error:
                 if request.cached and error.kind == "not-found":
                     raise WouldBlock from None  # names that look alike are looked for
-                return Answer(decision, error=_with_near_names(error, decided.opened))
+                return Answer(decision, error=_placed(error, decided.opened))
             tag = None
             if decision.root is not None:
                 roots = whole(decided)
@@ -324,7 +325,7 @@ class Calls:
             place = self._workplace(request)
             outcome = request.tool.run(request.arguments, checked, place)
         except ToolError as error:
-            return Answer(decided.decision, error=_with_near_names(error, decided.opened))
+            return Answer(decided.decision, error=_placed(error, decided.opened))
         return Answer(decided.decision, outcome=outcome, published=request.ticket.published)
 
     # Moving: both ends are changes, and are decided as such
@@ -442,7 +443,7 @@ def note(trace: Trace, answer: Answer) -> None:
 def read_arguments(tool: ToolType, raw: dict[str, Any]) -> Any:
     """Raw arguments → the tool's own type. Raises ToolError `invalid-arguments`."""
     if len(raw) > _MOST_ARGUMENTS:
-        message = f"{tool.name} takes {', '.join(tool.properties)}, and nothing else"
+        message = f"{tool.name} takes {', '.join(tool.properties)}, and nothing else."
         raise ToolError("invalid-arguments", message)
     given = {name: value for name, value in raw.items() if name not in IGNORED_ARGUMENTS}
     try:
@@ -452,7 +453,7 @@ def read_arguments(tool: ToolType, raw: dict[str, Any]) -> Any:
         member, problem = data.get("path") or "arguments", data.get("problem")
         if member in given and member not in tool.properties:
             problem = f"is not an argument of {tool.name}; it takes {', '.join(tool.properties)}"
-        raise ToolError("invalid-arguments", f"{member}: {problem}", path=member) from None
+        raise ToolError("invalid-arguments", f"{member}: {problem}.", path=member) from None
     tool.check(arguments)
     return arguments
 
@@ -474,12 +475,20 @@ def as_result(answer: Answer) -> ToolResult:
     return ToolResult(list(content), answer.error is not None, meta)
 
 
-def _with_near_names(error: ToolError, opened: Opened) -> ToolError:
-    """For a file that is not there: names in the same directory that look alike."""
+_OF_TEXT = frozenset({"binary", "undecodable", "no-match", "ambiguous-match"})
+"""What pure code says of a text, which does not know where it stands."""
+
+
+def _placed(error: ToolError, opened: Opened) -> ToolError:
+    """Which file it is, where that is not said. For one that is not there: names in the same
+    directory that look alike."""
+    if error.kind in _OF_TEXT and opened.literal not in error.message:
+        message = f"{printable(opened.literal)}: {error.message[:1].lower()}{error.message[1:]}"
+        return ToolError(error.kind, message, **error.data)
     if error.kind != "not-found" or len(opened.missing) != 1 or opened.parent is None:
         return error
     near = near_names(opened)
     if not near:
         return error
-    message = f"{error.message}. There is {', '.join(map(repr, near))}."
+    message = f"{error.message} There is {', '.join(map(repr, near))}."
     return ToolError(error.kind, message, **error.data, near=near)

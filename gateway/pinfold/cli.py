@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pinfold.app import Gateway
     from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Decision
+    from pinfold_protocol.errors import RpcError
     from pinfold_protocol.session import Root, SessionResult
 
 ALLOWED, DENIED, FAILED = 0, 1, 2
@@ -71,9 +72,16 @@ def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespa
     except BrokenPipeError:  # whoever read it has seen enough
         status = ALLOWED
     except OSError as error:
-        status = _failed(f"{error.filename or 'the output'}: {error.strerror}")
+        status = _failed(_described(error))
     os.dup2(nothing, sys.stdout.fileno())  # what is still buffered must not fail once more
     return status
+
+
+def _described(error: OSError) -> str:
+    """What failed, and where; an error that names no file is about one of two things."""
+    if isinstance(error, FileNotFoundError) and not error.filename:
+        return "the current directory has been removed: cd to another"
+    return f"{error.filename or 'the output'}: {error.strerror}"
 
 
 def _end_on_signals() -> None:
@@ -189,7 +197,9 @@ def _upstream_name(text: str) -> str:
     import argparse
 
     if text in ("", "local", "editor") or not text.isprintable():
-        raise argparse.ArgumentTypeError("this name is taken, or is none")
+        raise argparse.ArgumentTypeError(
+            "must be a printable name, and neither local nor editor, which are pinfold's own"
+        )
     return text
 
 
@@ -396,7 +406,7 @@ def _explain(options: argparse.Namespace) -> int:
         params = ExplainParams(session.session_id, options.tool, {name: options.path})
         decision = gateway.explain(params)
     except RpcError as error:
-        return _failed(error.message)
+        return _failed(_with_file(error, options).message)
     if options.json:
         _print_json(decision)
     else:
@@ -548,7 +558,9 @@ def _open(
 
     project = os.path.abspath(os.path.expanduser(options.project))
     if not os.path.isdir(project):
-        raise invalid_params("--project", f"there is no directory {project}")
+        raise invalid_params(
+            "--project", f"there is no directory {project}; make it, or name another"
+        )
     raw: dict[str, Any] = {
         "profile": options.profile,
         "projectRoot": project,
@@ -560,6 +572,14 @@ def _open(
         raw["rules"] = rules
     gateway = Gateway()
     return gateway, gateway.open_session(structure(raw, SessionOpenParams))
+
+
+def _with_file(error: RpcError, options: argparse.Namespace) -> RpcError:
+    """What is wrong in a rule is in the file that was named."""
+    from pinfold.config import in_file
+
+    at = str((error.data or {}).get("path"))
+    return in_file(options.rules, error) if at.startswith("rules") else error
 
 
 def _override(text: str) -> tuple[str, Any]:
@@ -664,7 +684,12 @@ def _audit(options: argparse.Namespace) -> int:
 
     wanted = Wanted(options.denied, options.session)
     path = options.file or default_path()
-    return show(path, wanted, follow=options.follow, as_json=options.json)
+    try:
+        return show(path, wanted, follow=options.follow, as_json=options.json)
+    except FileNotFoundError as error:
+        if error.filename != path:
+            raise
+        return _failed(f"{path}: there is no record; name its file, or let the host switch it on")
 
 
 def _completion(options: argparse.Namespace) -> int:

@@ -56,7 +56,7 @@ class Settings:
         tops = tuple(f"{top.rstrip('/')}/" for top in (project, os.path.realpath(project)))
         if any(place.startswith(tops) for place in places):
             raise invalid_params(
-                "--config", f"{self.path} is in the project: an agent could change it"
+                "--config", f"{self.path} is in the project: an agent could change it; move it"
             )
         return SessionOpenParams(self.profile, project, scope=self.scope, backend=self.backend)
 
@@ -119,14 +119,18 @@ def _read(path: str, *, required: bool) -> dict[str, Any] | None:
             text = file.read(_MOST_BYTES)
     except FileNotFoundError:
         if required:
-            raise invalid_params(path, "there is no such file") from None
+            raise invalid_params(
+                path, "there is no such file; leave --config out to do without one"
+            ) from None
         return None
     except OSError as error:
         raise invalid_params(path, error.strerror or "cannot be read") from None
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        where = ""
+        if isinstance(error, json.JSONDecodeError):
+            where = f": {error.msg} (line {error.lineno}, column {error.colno})"
         raise invalid_params(path, f"is not JSON{where}") from None
     if not isinstance(value, dict):
         raise invalid_params(path, "must hold an object")

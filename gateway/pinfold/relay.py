@@ -146,7 +146,7 @@ class Relay:
         session, plan = errand.session, errand.plan
         errand.traces.clear()
         if plan.absent is not None and errand.scoped and plan.unmapped is None:
-            message = f"{plan.absent}: is missing, and in this session a path must be said"
+            message = f"{plan.absent}: is missing, and in this session a path must be said."
             raise ToolError("invalid-arguments", message, path=plan.absent)
         if not plan.paths:
             decision = decide(errand.call(None), None, session.effective, errand.answers)
@@ -272,7 +272,9 @@ def _forwarded(argument: PathArgument, path: str, found: Decided, *, scoped: boo
     try:
         chosen.encode()
     except UnicodeEncodeError:
-        message = f"{argument.name}: no message can hold this path, since it is no UTF-8"
+        message = (
+            f"{argument.name}: no message can hold this path, since it is no UTF-8. Use another."
+        )
         raise ToolError("invalid-path", message) from None
     return chosen
 

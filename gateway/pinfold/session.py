@@ -26,6 +26,8 @@ MOST_TAGS = 100_000
 MOST_ID_CHARS = 1000
 _ON_WIRE = {wire_name(Scope, field): field.name for field in attrs.fields(Scope)}
 
+_OTHER_ID = "end it, or choose another id"
+
 
 def merge(overrides: dict[str, object], patch: ScopePatch | None) -> dict[str, object]:
     """Overrides by member, with a patch laid over them: a null takes an override back."""
@@ -180,7 +182,7 @@ class Session:
         members = {} if profile is None else attrs.asdict(PROFILES[profile])
         with self.gate.closed():
             if turn_id in self._turns:
-                raise invalid_params("turnId", "a turn with this id is active")
+                raise invalid_params("turnId", f"a turn with this id is active; {_OTHER_ID}")
             self._turns[turn_id] = _Turn(profile, merge(members, patch))
             self._effective = self._compute()
 
@@ -188,7 +190,8 @@ class Session:
         """Lift what the turn narrowed. Raises RpcError (-32602) if it is not active."""
         with self.gate.closed():
             if turn_id not in self._turns:
-                raise invalid_params("turnId", "there is no active turn with this id")
+                problem = "there is no active turn with this id; turn/begin answers its id"
+                raise invalid_params("turnId", problem)
             del self._turns[turn_id]
             self._effective = self._compute()
 
@@ -253,7 +256,7 @@ class Sessions:
         """Raises RpcError (-32602) if the id is taken."""
         with self._lock:
             if session.session_id in self._open:
-                raise invalid_params("sessionId", "a session with this id is open")
+                raise invalid_params("sessionId", f"a session with this id is open; {_OTHER_ID}")
             self._open[session.session_id] = session
 
     def get(self, session_id: str) -> Session:
@@ -261,7 +264,8 @@ class Sessions:
         session = self._open.get(session_id)
         if session is None:
             data = {"sessionId": short(session_id)}
-            raise RpcError(UNKNOWN_SESSION, "There is no open session with this id", data)
+            message = "There is no open session with this id: open one with session/open"
+            raise RpcError(UNKNOWN_SESSION, message, data)
         return session
 
     def remove(self, session_id: str) -> Session:

@@ -14,7 +14,7 @@ from pinfold.policy.decide import guard
 from pinfold.policy.facts import no_approver
 from pinfold.relay import Errand, listed
 from pinfold.session import Session, Sessions
-from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS
+from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, no_such_tool
 from pinfold.upstream.events import Answer, Events, Fail, Params
 from pinfold.upstream.mapping import FILESYSTEM, Catalog, Plan, problem_of
 from pinfold.upstream.peer import Peer
@@ -185,7 +185,7 @@ class Upstreams:
                 return catalog.plan_ours(name, {"file_path": arguments.get("file_path")})
             return catalog.plan_ours(name, unstructure(read_arguments(TOOLS[name], arguments)))
         if not catalog.has(name) and guard(session.scope) is None and not partly:
-            raise invalid_params("name", f"there is no tool called {short(name)!r}")
+            raise invalid_params("name", no_such_tool(name, [*TOOLS, *catalog.listed]))
         mapping = catalog.mapped.get(name)
         kept = {} if mapping is None else {*mapping.paths, *mapping.arguments}
         given = {k: v for k, v in arguments.items() if k not in IGNORED_ARGUMENTS or k in kept}

@@ -15,6 +15,8 @@ REQUEST_FAILED = -32803
 # Ours
 UNKNOWN_SESSION = -32010
 MESSAGE_TOO_LARGE = -32011
+# The Model Context Protocol's
+UNSUPPORTED_VERSION = -32022
 
 ToolErrorKind = Literal[
     "denied",

@@ -37,6 +37,7 @@ CODES = {
     errors.REQUEST_FAILED: "a language feature that was understood and cannot be done",
     errors.UNKNOWN_SESSION: "there is no such session; `data` is `{sessionId}`",
     errors.MESSAGE_TOO_LARGE: "a message above `maxMessageBytes`",
+    errors.UNSUPPORTED_VERSION: "MCP: an unknown revision; `data` is `{supported, requested}`",
 }
 _DIRECTIONS = {
     "host-to-gateway": "## What a host sends",

@@ -7,11 +7,13 @@ import json
 import sys
 import types
 import typing
+from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 
 import attrs
 
 from pinfold_protocol import PROTOCOL_VERSION, tools
+from pinfold_protocol.catalogue import DENIALS, RPC_ERRORS, TOOL_ERRORS, Kind
 from pinfold_protocol.convert import wire_name
 from pinfold_protocol.errors import TOOL_ERROR_KINDS
 from pinfold_protocol.methods import METHODS
@@ -133,9 +135,22 @@ def schema() -> Json:
             for name in _TOOL_ARGUMENTS
         },
         "errorDetails": definitions.of(tools.ErrorDetails) | {"kinds": list(TOOL_ERROR_KINDS)},
+        "errors": {
+            "codes": _described(RPC_ERRORS),
+            "kinds": _described(TOOL_ERRORS),
+            "denials": _described(DENIALS),
+        },
         "imageDetails": definitions.of(tools.ImageDetails),
         "meta": {RETENTION_KEY: definitions.of(RetentionTag)},
         "$defs": dict(sorted(definitions.found.items())),
+    }
+
+
+def _described(kinds: Mapping[Any, Kind]) -> Json:
+    """What each means, for programs; the anchor is one of docs/errors.md."""
+    return {
+        str(key): {"anchor": kind.name, "means": kind.means, "then": kind.then}
+        for key, kind in kinds.items()
     }
 
 

@@ -157,9 +157,9 @@ def test_nothing_is_folded_in_a_pipe(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["serve", "--", "cat"], "goes with --upstream"),
-        (["serve", "--upstream", "local", "--", "cat"], "this name is taken"),
-        (["serve", "--upstream", "editor"], "this name is taken"),
-        (["serve", "--upstream", ""], "or is none"),
+        (["serve", "--upstream", "local", "--", "cat"], "neither local nor editor"),
+        (["serve", "--upstream", "editor"], "neither local nor editor"),
+        (["serve", "--upstream", ""], "a printable name"),
         (["serve", "--upstream"], "expected one argument"),
     ],
 )
@@ -168,3 +168,25 @@ def test_an_upstream_that_cannot_be_is_refused(
 ) -> None:
     result = pinfold(tmp_path, *arguments)
     assert result.returncode == 2 and words in result.stderr and not result.stdout
+
+
+@pytest.mark.parametrize("command", [["roots"], ["explain", "x"]])
+def test_a_current_directory_that_has_gone_is_said(tmp_path: Path, command: list[str]) -> None:
+    gone = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+    result = subprocess.run(
+        ["sh", "-c", gone, "sh", sys.executable, "-m", "pinfold", *command],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=clean_env(HOME=str(tmp_path)),
+        timeout=50,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert result.stderr == "pinfold: the current directory has been removed: cd to another\n"
+
+
+def test_a_missing_record_is_named_by_its_file(tmp_path: Path) -> None:
+    result = pinfold(tmp_path, "audit")
+    assert result.returncode == 2
+    assert "audit.jsonl: there is no record" in result.stderr

@@ -91,7 +91,7 @@ BAD: list[tuple[str, Any, int, Any, str | None]] = [
     ("turnId in a call", call(turnId="t"), -32602, 1, "turnId"),
     ("explain without path", request(1, "policy/explain", {"sessionId": "s", "name": "edit"}), -32602, 1, "arguments.file_path"),
     ("explain, misspelt path", request(1, "policy/explain", {"sessionId": "s", "name": "edit", "arguments": {"filepath": "/x"}}), -32602, 1, "arguments.filepath"),
-    ("explain, NUL in path", request(1, "policy/explain", {"sessionId": "s", "name": "edit", "arguments": {"file_path": "\0"}}), -32602, 1, "arguments"),
+    ("explain, NUL in path", request(1, "policy/explain", {"sessionId": "s", "name": "edit", "arguments": {"file_path": "\0"}}), -32602, 1, "arguments.file_path"),
     ("explain a shell without a command", request(1, "policy/explain", {"sessionId": "s", "name": "run_shell_command"}), -32602, 1, "arguments.command"),
     ("configure with a bad rule", request(1, "session/configure", {"sessionId": "s", "rules": [{"decision": "deny", "tools": ["*"], "paths": ["#x"]}]}), -32602, 1, "rules[0].paths[0]"),
     ("a turn of no profile", request(1, "turn/begin", {"sessionId": "s", "profile": "x"}), -32602, 1, "profile"),

@@ -113,7 +113,11 @@ def _oldest(path: str) -> int:
     """The highest number of a rotated file; 0 if there is none."""
     directory, base = os.path.split(path)
     pattern = re.compile(re.escape(base) + r"\.([1-9][0-9]{0,2})")
-    matches = map(pattern.fullmatch, os.listdir(directory or "."))
+    try:
+        names = os.listdir(directory or ".")
+    except FileNotFoundError:  # what is missing is the record, whose path says more
+        names = []
+    matches = map(pattern.fullmatch, names)
     return max((int(match[1]) for match in matches if match), default=0)
 
 

@@ -17,7 +17,8 @@ def keep_attributes(source: int, status: os.stat_result, target: int, path: str)
         try:
             os.fchown(target, status.st_uid, status.st_gid)
         except PermissionError as error:
-            message = f"{path}: it belongs to someone else, and its owner could not be kept"
+            message = f"{path}: it belongs to someone else, and its owner could not be kept. "
+            message += "Nothing was changed; ask its owner, or write another file."
             raise ToolError("permission", message) from error
     if hasattr(os, "listxattr"):
         _copy_extended_attributes(source, target)

@@ -75,7 +75,8 @@ class EditorBackend:
         """What is on disk; refused where an editor has unsaved changes to so large a file."""
         document = self._document(path.opened)
         if document is not None and document.unsaved:
-            raise _refused(path, "backend", "it has unsaved changes, and is too large to be read")
+            problem = "it has unsaved changes, and is too large for that. Save it first"
+            raise _refused(path, "backend", problem)
         with self._disk.chunks(path) as chunks:
             yield chunks
 
@@ -142,10 +143,12 @@ class EditorBackend:
         if not found:
             return None
         if any(each.lost for each in found):
-            message = "a change in the editor was not understood; what it shows is not known"
+            message = "a change in the editor was not understood; what it shows is not known. "
+            message += "Close it there, and open it again"
             raise ToolError("backend", f"{opened.literal}: {message}.", applied=False)
         if any(each.text != found[0].text for each in found):
-            message = f"it is open in the editor as {_names(found)}, with different texts"
+            message = f"it is open in the editor as {_names(found)}, with different texts. "
+            message += "Close all but one"
             raise ToolError("backend", f"{opened.literal}: {message}.", applied=False)
         return found[0]
 
@@ -162,7 +165,8 @@ class EditorBackend:
             if _leads_to(each.path, path.opened) is not None
         ]
         if len(same) > 1:
-            _refuse(path, "backend", f"it is open in the editor more than once: {_names(same)}")
+            problem = f"it is open in the editor more than once: {_names(same)}. Close all but one"
+            _refuse(path, "backend", problem)
         if _leads_to(document.path, path.opened) == "identity":
             problem = f"the editor has it open under another name, {document.path}: change that"
             _refuse(path, "backend", problem)
@@ -183,7 +187,8 @@ class EditorBackend:
         disk = self._disk.read(path, max_bytes, cached=cached)
         file = decode(disk.data, encoding)
         if file.undecodable:
-            message = f"it has bytes that are no valid {file.encoding}, which no editor can tell"
+            message = f"it has bytes that are no valid {file.encoding}, which no editor can tell. "
+            message += "Close it there"
             return _on_disk(disk, _refused(path, "undecodable", message))
         if same_text(file.text, document.text):
             self._buffers.same_as_disk(document, opened.status.st_ctime_ns)

@@ -20,6 +20,7 @@ CACHED_BYTES = 1 << 20
 
 _LEAST_READ = 64 * 1024
 _CHUNK = 1 << 20
+_TOO_LARGE = "It can be read in parts, with offset and limit, and not be changed here."
 
 
 def require_regular(opened: Opened, path: str) -> os.stat_result:
@@ -29,9 +30,12 @@ def require_regular(opened: Opened, path: str) -> os.stat_result:
     if opened.status is None:
         raise from_errno(errno.ENOENT, path)
     if stat.S_ISDIR(opened.status.st_mode):
-        raise ToolError("is-directory", f"{path}: it is a directory")
+        raise ToolError("is-directory", f"{path}: it is a directory. Give the path of a file.")
     if not stat.S_ISREG(opened.status.st_mode):
-        raise ToolError("not-a-regular-file", f"{path}: it is not a regular file")
+        raise ToolError(
+            "not-a-regular-file",
+            f"{path}: it is not a regular file but a FIFO, a socket or a device. Use another.",
+        )
     return opened.status
 
 
@@ -128,18 +132,25 @@ def require_replaceable(opened: Opened) -> None:
     if opened.problem is not None:
         raise from_errno(opened.problem, name)
     if opened.directory_wanted:
-        raise ToolError("is-directory", f"{name}: the path names a directory")
+        raise ToolError(
+            "is-directory", f"{name}: the path names a directory. Give the path of a file."
+        )
     if opened.status is not None:
         require_regular(opened, name)
         assert opened.target is not None
         if not platform.writable(opened.target):
-            raise ToolError("permission", f"{name}: the file is not writable")
+            raise ToolError(
+                "permission", f"{name}: the file is not writable. Ask the user to allow it."
+            )
 
 
-def too_large(path: str, size: int, most: int) -> ToolError:
-    """The error for a file over the limit."""
+def too_large(path: str, size: int, most: int, then: str = _TOO_LARGE) -> ToolError:
+    """The error for a file over the limit. `then`: what to do."""
     return ToolError(
-        "too-large", f"{path}: {size} bytes, over the limit of {most}", sizeBytes=size, limit=most
+        "too-large",
+        f"{path}: {size} bytes, over the limit of {most}. {then}",
+        sizeBytes=size,
+        limit=most,
     )
 
 

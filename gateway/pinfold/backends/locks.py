@@ -69,7 +69,8 @@ class DirectoryLocks:
                 if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                     raise
             self._pause.wait(_PAUSE)
-        message = f"{path}: another gateway keeps its directory locked. Nothing was changed."
+        message = f"{path}: another gateway keeps its directory locked. Nothing was changed; "
+        message += "try again."
         raise ToolError("changed-underfoot", message)
 
     def first_time(self, directory: int) -> bool:

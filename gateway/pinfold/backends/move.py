@@ -50,7 +50,9 @@ class Movement:
         except OSError as error:
             if error.errno == errno.EXDEV:
                 name = self._target.literal
-                raise ToolError("io", f"{name}: it is on another volume") from error
+                raise ToolError(
+                    "io", f"{name}: it is on another volume, where nothing can be moved. Copy it."
+                ) from error
             reraise(error, self._target.literal)
 
     def _move(self) -> None:
@@ -112,11 +114,19 @@ def _require_movable(source: Opened, target: Opened) -> None:
     if source.status is None:
         raise from_errno(errno.ENOENT, source.literal)
     if not stat.S_ISREG(source.status.st_mode):
-        raise ToolError("not-a-regular-file", f"{source.literal}: it is not a regular file")
+        raise ToolError(
+            "not-a-regular-file",
+            f"{source.literal}: it is not a regular file, and only those are moved.",
+        )
     if target.status is not None:
-        raise ToolError("already-exists", f"{target.literal}: it is there already")
+        raise ToolError(
+            "already-exists", f"{target.literal}: it is there already. Choose another name."
+        )
     if target.directory_wanted:
-        raise ToolError("is-directory", f"{target.literal}: the path names a directory")
+        raise ToolError(
+            "is-directory",
+            f"{target.literal}: the path names a directory. Give the path of a file.",
+        )
 
 
 def _remove_empty(parent: int, name: bytes) -> None:

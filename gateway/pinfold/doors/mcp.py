@@ -17,7 +17,13 @@ from pinfold.doors.order import heed, resolve
 from pinfold.doors.questions import Questions, question_id
 from pinfold.doors.rpc import Request, Rpc
 from pinfold.flags import checked_prefix
-from pinfold_protocol.errors import METHOD_NOT_FOUND, RpcError, invalid_params, short
+from pinfold_protocol.errors import (
+    METHOD_NOT_FOUND,
+    UNSUPPORTED_VERSION,
+    RpcError,
+    invalid_params,
+    short,
+)
 
 if TYPE_CHECKING:
     from pinfold.calls import Asking
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
 
 STATELESS = ("2026-07-28",)
 _META = "io.modelcontextprotocol/"
-_UNSUPPORTED_VERSION = -32022
 _SESSION = "connection"
 _ROOTS_SECONDS = 2.0
 _END_SECONDS = 5.0
@@ -127,7 +132,7 @@ class Mcp:
             return False
         if version not in STATELESS:
             data = {"supported": list(STATELESS), "requested": version}
-            raise RpcError(_UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+            raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
         return True
 
     def _completed(self, method: str, result: Any) -> Any:

@@ -1,6 +1,7 @@
 """What can go wrong with a path, and how the system's errors are called in the contract."""
 
 import errno
+import os
 from typing import NoReturn
 
 from pinfold_protocol.errors import ToolError, ToolErrorKind
@@ -14,31 +15,40 @@ class ChangedUnderfoot(Exception):
     """Something else changed the tree between a decision and its effect; nothing was changed."""
 
 
-_KINDS: dict[int, tuple[ToolErrorKind, str]] = {
-    errno.ENOENT: ("not-found", "no such file or directory"),
-    errno.ENOTDIR: ("not-found", "a component of the path is not a directory"),
-    errno.ELOOP: ("invalid-path", "too many symbolic links, or a loop of them"),
-    errno.ENAMETOOLONG: ("invalid-path", "the path or a name in it is too long"),
-    errno.EACCES: ("permission", "permission denied"),
-    errno.EPERM: ("permission", "not permitted"),
-    errno.EISDIR: ("is-directory", "it is a directory"),
-    errno.ENOSPC: ("no-space", "no space left on the device"),
-    errno.EDQUOT: ("no-space", "the disk quota is used up"),
-    errno.EROFS: ("read-only-filesystem", "the file system is read-only"),
+_CHECK = "Check the path."
+_ASK = "Ask the user to allow it, or use another file."
+_ROOM = "Ask the user to make room, then try again."
+
+KINDS: dict[int, tuple[ToolErrorKind, str, str]] = {
+    errno.ENOENT: ("not-found", "no such file or directory", _CHECK),
+    errno.ENOTDIR: ("not-found", "a component of the path is not a directory", _CHECK),
+    errno.ELOOP: ("invalid-path", "too many symbolic links, or a loop of them", _CHECK),
+    errno.ENAMETOOLONG: ("invalid-path", "the path or a name in it is too long", "Shorten it."),
+    errno.EACCES: ("permission", "permission denied", _ASK),
+    errno.EPERM: ("permission", "not permitted", _ASK),
+    errno.EISDIR: ("is-directory", "it is a directory", "Give the path of a file."),
+    errno.ENOSPC: ("no-space", "no space left on the device", _ROOM),
+    errno.EDQUOT: ("no-space", "the disk quota is used up", _ROOM),
+    errno.EROFS: ("read-only-filesystem", "the file system is read-only", _ASK),
 }
+"""By errno: the kind in the contract, what happened, what to do. All others are `io`."""
+
+_IO = "The disk or its file system fails: tell the user."
 
 
 def describe(number: int | None) -> str:
-    """An errno in words."""
-    if number in _KINDS:
-        return _KINDS[number][1]
-    return "input/output error" if number is None else f"{errno.errorcode.get(number, number)}"
+    """An errno in words, without what to do."""
+    if number in KINDS:
+        return KINDS[number][1]
+    if number is None:
+        return "input/output error"
+    return f"{os.strerror(number)} ({errno.errorcode.get(number, number)})"
 
 
 def from_errno(number: int | None, path: str) -> ToolError:
     """The tool error for a failed system call on `path`."""
-    kind: ToolErrorKind = _KINDS[number][0] if number in _KINDS else "io"
-    return ToolError(kind, f"{path}: {describe(number)}")
+    kind, _, then = KINDS.get(number or 0, ("io", "", _IO))
+    return ToolError(kind, f"{path}: {describe(number)}. {then}")
 
 
 def reraise(error: OSError, path: str) -> NoReturn:

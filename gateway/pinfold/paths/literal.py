@@ -14,19 +14,21 @@ def expand(raw: str, base: str, home: str) -> str:
     4,096 bytes.
     """
     if not raw:
-        raise ToolError("invalid-path", "The path is empty.")
+        raise ToolError("invalid-path", "The path is empty. Give the path of a file.")
     if "\0" in raw:
-        raise ToolError("invalid-path", "The path contains a NUL byte.")
+        raise ToolError("invalid-path", "The path contains a NUL byte. Leave it out.")
     try:
         raw.encode()
     except UnicodeEncodeError:
-        raise ToolError("invalid-path", "The path contains a lone surrogate.") from None
+        raise ToolError(
+            "invalid-path", "The path contains a lone surrogate. Leave it out."
+        ) from None
     if raw == "~" or raw.startswith("~/"):
         path = home + raw[1:]
     else:
         path = raw if raw.startswith("/") else f"{base}/{raw}"
     if len(encode(path)) > MAX_BYTES:
-        raise ToolError("invalid-path", f"The path is over {MAX_BYTES} bytes long.")
+        raise ToolError("invalid-path", f"The path is over {MAX_BYTES} bytes long. Shorten it.")
     return path
 
 

@@ -97,9 +97,10 @@ def _unknown_tool(case: _Case) -> Decision | None:
         return None
     if call.action == "unknown":
         reason = f"{call.name} is not a tool that pinfold knows, so what it changes cannot be said."
+        reason = f"{reason} Use a tool that the session lists."
     else:
         known = f"{call.unmapped} is not an argument of {call.name} that pinfold knows"
-        reason = f"{known}, so what it changes cannot be said."
+        reason = f"{known}, so what it changes cannot be said. Leave it out."
     return case.said("deny", "unknown-tool", reason, member=member)
 
 
@@ -108,12 +109,13 @@ def _shell(case: _Case) -> Decision | None:
     if case.call.action != "shell" or shell == "unscoped":
         return None
     if shell == "deny":
-        reason = "Shell commands are off in this session."
+        reason = "Shell commands are off in this session. Use the file tools."
         return case.said("deny", "shell", reason, member="shell")
     if gate is not None and gate.read_only:
         return None
     why = "this one was not looked at" if gate is None else gate.reason
-    reason = f"Only commands proven read-only may run here: {why}."
+    then = "Say it more simply, or use the file tools."
+    reason = f"Only commands proven read-only may run here: {why}. {then}"
     return case.said("deny", "shell", reason, member="shell")
 
 
@@ -127,9 +129,11 @@ def _pinned(case: _Case) -> Decision | None:
     if found is None:
         return None
     kind, match = found
-    reason = f"Pinned {kind} memory is read-only in this session: {why[match]}."
+    reason = f"Pinned {kind} memory is read-only in this session: {why[match]}. {_LEAVE}"
     return case.said("deny", "pinned", reason, match=match, member="protect_pinned")
 
+
+_LEAVE = "Leave it as it is; what is new goes into a topic outside of pinned/."
 
 _WHY: dict[Match, str] = {
     "literal": "the path is the reserved directory or below it",
@@ -149,7 +153,9 @@ def _confinement(case: _Case) -> Decision | None:
     if facts is None:
         return None
     if call.managed_only and managed(facts.target.real, facts.roots) is None:
-        reason = f"{call.name} reads managed memory only, and this file is outside of it."
+        reason = (
+            f"{call.name} reads managed memory only, and this file is outside of it. Use read_file."
+        )
         return case.said("deny", "outside-memory", reason)
     member = {"read": "confine_reads", "change": "confine_writes"}.get(call.action)
     if member is None or not getattr(case.effective.scope, member):
@@ -158,13 +164,15 @@ def _confinement(case: _Case) -> Decision | None:
     inside = included(facts.target.real, facts.roots)
     if inside is None:
         reason = f"This session may {verb} files only inside {_roots(facts)}{_because(facts)}."
+        reason += " Use a path there."
         member = _excluding(case, facts) or member
     elif call.tree and call.action == "change" and not inside:
         reason = "A memory root itself is not moved or removed, nor is anything put in its place."
+        reason += " Use a path inside of it."
     elif call.action == "change" and in_repository(inside):
-        reason = "A git directory inside a memory root is no memory."
+        reason = "A git directory inside a memory root is no memory. Use another path."
     elif call.action == "change" and _touches_record(call, facts):
-        reason = "The gateway's own record is no memory."
+        reason = "The gateway's own record is no memory. Use another path."
     else:
         return None
     return case.said("deny", "outside-memory", reason, member=member)
@@ -184,6 +192,7 @@ def _foreign(case: _Case) -> Decision | None:
     if why is None:
         return None
     reason = f"Another program would open this path, and might open another file: {why}."
+    reason += " Use a plain path to the file itself."
     return case.said("deny", "outside-memory", reason, member=member)
 
 
@@ -230,7 +239,8 @@ def _matched_by(rule: BaseRule, case: _Case) -> Match | None:
 
 def _says(rule: BaseRule, case: _Case) -> Decision:
     verb = "denies" if rule.decision == "deny" else "allows"
-    reason = f"{rule.source} {verb} {case.call.name}{_here(rule)}."
+    then = _WITHOUT if rule.decision == "deny" else ""
+    reason = f"{rule.source} {verb} {case.call.name}{_here(rule)}.{then}"
     match = _matched_by(rule, case)
     return case.said(rule.decision, "base-rule", reason, source=rule.source, match=match)
 
@@ -246,9 +256,11 @@ def _asks(rule: BaseRule, case: _Case) -> Decision:
     if answer is None:
         return case.said("ask", "base-rule", reason, source=source, match=match)
     verdict: Verdict = "allow" if answer in ("allow-once", "allow-session") else "deny"
-    reason = f"{reason[:-1]}: {_ANSWERED[answer]}."
+    reason = f"{reason[:-1]}: {_ANSWERED[answer]}.{_WITHOUT if verdict == 'deny' else ''}"
     return case.said(verdict, "base-rule", reason, source=source, match=match, asked=answer)
 
+
+_WITHOUT = " Go on without it, and tell the user."
 
 _ANSWERED: dict[Asked, str] = {
     "allow-once": "it was allowed, this time",

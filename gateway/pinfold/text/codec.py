@@ -225,7 +225,9 @@ def encoding_of(head: bytes, encoding: str | None) -> tuple[bytes, str, bool]:
     if name is not None and not _agrees(name, found):
         return b"", _without_mark(name), True
     if name is None and found in (None, "utf-8") and _looks_binary(head):
-        raise ToolError("binary", "It is a binary file, not text.")
+        raise ToolError(
+            "binary", "It is a binary file, not text. It can be neither read nor edited here."
+        )
     return mark, found or "utf-8", name is not None
 
 
@@ -272,7 +274,9 @@ def _decoded(data: bytes, mark: bytes, encoding: str, *, named: bool) -> Decoded
             text = body.decode(encoding, _errors(encoding))
         except UnicodeDecodeError:  # where a byte cannot stand for itself
             at = error.start + len(mark)
-            message = f"It is not valid {encoding}: byte {at} and on."
+            message = (
+                f"It is not valid {encoding}: byte {at} and on. Name its encoding if you know it."
+            )
             raise ToolError("undecodable", message, byteOffset=at) from None
         return Decoded(data, text, encoding, mark, undecodable=True, named=named)
 
@@ -287,11 +291,11 @@ def codec_name(encoding: str) -> str:
         info = codecs.lookup(encoding)
         is_text = bool(getattr(info, "_is_text_encoding", True))
     except (LookupError, ValueError):
-        message = f"encoding: there is none called {encoding!r}"
+        message = f"encoding: there is none called {encoding!r}. utf-8 and cp1252 are usual ones."
         raise ToolError("invalid-arguments", message, path="encoding") from None
     name = info.name
     if not is_text or name.replace("_", "-").startswith(_STATEFUL):
-        message = f"encoding: {encoding!r} cannot be used for files that are edited"
+        message = f"encoding: {encoding!r} cannot be used for files that are edited. Use another."
         raise ToolError("invalid-arguments", message, path="encoding")
     return name
 

@@ -92,12 +92,15 @@ def require_storable(member: str, text: str | None) -> None:
     """Raise ToolError for a lone surrogate, which no encoding can hold, and for a NUL: no tool
     could read or edit the file afterwards."""
     if text and "\0" in text:
-        message = f"{member}: a NUL at character {text.index(chr(0))} would make the file binary"
+        message = f"{member}: a NUL at character {text.index(chr(0))} would make the file binary. "
+        message += "Leave it out."
         raise ToolError("invalid-arguments", message, path=member)
     try:
         (text or "").encode()
     except UnicodeEncodeError as error:
-        message = f"{member}: a lone surrogate at character {error.start} cannot be stored"
+        message = (
+            f"{member}: a lone surrogate at character {error.start} cannot be stored. Leave it out."
+        )
         raise ToolError("invalid-arguments", message, path=member) from None
 
 
@@ -106,5 +109,5 @@ def require_sha256(value: str | None) -> None:
     if value is None:
         return
     if len(value) != 64 or not set(value) <= set("0123456789abcdefABCDEF"):
-        message = "expected_sha256: must be 64 hex digits"
+        message = "expected_sha256: must be 64 hex digits, as a read's details have it, or absent."
         raise ToolError("invalid-arguments", message, path="expected_sha256")

@@ -48,20 +48,23 @@ def read_old(
     content = _content(path, place, encoding)
     if content is None:
         if expected_sha256 is not None:
-            raise ToolError("stale", f"{opened.literal}: there is no such file any more.")
+            message = f"{opened.literal}: there is no such file any more. "
+            message += "Leave expected_sha256 out to create it."
+            raise ToolError("stale", message)
         return Old(None, encoding)
     if content.refusal is not None:
         raise content.refusal
     data = content.data
     if image_type(data[:16]):
-        raise ToolError("binary", f"{opened.literal}: it is an image, which cannot be edited.")
+        message = f"{opened.literal}: it is an image, which cannot be edited. Only text can."
+        raise ToolError("binary", message)
     digest = hashlib.sha256(data).hexdigest()
     if expected_sha256 is not None and expected_sha256.lower() != digest:
         message = f"{opened.literal}: it is not the file that was expected. Read it again."
         raise ToolError("stale", message, sha256=digest)
     seen = place.known.last_seen(opened.real or "", opened.status, digest)
     if place.staleness == "require-read" and seen is None:
-        message = f"{opened.literal}: read it before you change it."
+        message = f"{opened.literal}: this session has not read it. Read it, then change it."
         raise ToolError("not-read", message)
     changed = seen is not None and seen != digest and expected_sha256 is None
     stale = changed and place.staleness != "off"
@@ -99,7 +102,8 @@ def finish(
     real = path.opened.real or path.opened.literal
     if len(data) > place.limits.max_file_bytes:
         most = place.limits.max_file_bytes
-        message = f"{real}: the outcome would be {len(data)} bytes, over the limit of {most}"
+        message = f"{real}: the outcome would be {len(data)} bytes, over the limit of {most}. "
+        message += "Write less, or several files."
         raise ToolError("too-large", message, sizeBytes=len(data), limit=most)
     details = _outcome(old, new, real)
     place.require_wanted()

@@ -1,5 +1,8 @@
 """`edit`: replace exact text that occurs once, and leave every other byte alone."""
 
+import errno
+
+from pinfold.paths.errors import from_errno
 from pinfold.paths.opened import CheckedPath
 from pinfold.text.codec import Decoded, Splice, codec_name, new_file, printable
 from pinfold.text.edit import ENOUGH, MANY, find, find_all, splices_for
@@ -20,19 +23,21 @@ from pinfold.tools.change import Old, finish, read_old, require_fresh, summary
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import Annotations, EditArguments, EditDetails, Replacement
 
+_EMPTY = "is empty, which only creates a file"
+
 
 def replacements_of(arguments: EditArguments) -> list[Replacement]:
     """The replacements to make. Raises ToolError where members do not go together."""
     single = (arguments.old_string, arguments.new_string, arguments.replace_all)
     if arguments.edits is not None:
         if any(value is not None for value in single):
-            raise _invalid("edits", "give either edits or old_string and new_string, not both")
+            raise _invalid("edits", "give either edits or old_string and new_string, not both.")
         if not arguments.edits:
-            raise _invalid("edits", "must hold at least one replacement")
+            raise _invalid("edits", "must hold at least one replacement.")
         return arguments.edits
     for name in ("old_string", "new_string"):
         if getattr(arguments, name) is None:
-            raise _invalid(name, "is missing")
+            raise _invalid(name, "is missing. Give old_string and new_string, or edits.")
     return [Replacement(arguments.old_string, arguments.new_string, arguments.replace_all)]  # type: ignore[arg-type]
 
 
@@ -47,9 +52,10 @@ def _check(arguments: EditArguments) -> None:
         require_storable(f"{at}old_string", each.old_string)
         require_storable(f"{at}new_string", each.new_string)
         if each.old_string == "" and len(replacements) > 1:
-            raise _invalid(f"{at}old_string", "is empty, which only creates a file")
+            raise _invalid(f"{at}old_string", f"{_EMPTY}. Say what to replace.")
         if each.old_string == each.new_string:
-            message = f"{at}old_string and {at}new_string are equal: nothing would change."
+            message = f"{at}old_string and {at}new_string are equal: nothing would change. "
+            message += "Say what is to be different."
             raise ToolError("no-change", message)
     require_sha256(arguments.expected_sha256)
     if arguments.encoding is not None:
@@ -72,9 +78,8 @@ def _run(arguments: EditArguments, path: CheckedPath, place: Workplace) -> Outco
 
 def _created(old: Old, replacement: Replacement, path: CheckedPath) -> Decoded:
     if old.decoded is not None:
-        raise _invalid(
-            "old_string", f"is empty, which only creates a file, and {path.opened.literal} exists"
-        )
+        then = "Say what to replace, or use write_file."
+        raise _invalid("old_string", f"{_EMPTY}, and {path.opened.literal} exists. {then}")
     return new_file(replacement.new_string, old.encoding)
 
 
@@ -82,7 +87,7 @@ def _edited(
     old: Old, replacements: list[Replacement], path: CheckedPath, place: Workplace
 ) -> tuple[Decoded, int]:
     if old.decoded is None:
-        raise ToolError("not-found", f"{path.opened.literal}: no such file or directory")
+        raise from_errno(errno.ENOENT, path.opened.literal)
     decoded, total = old.decoded, 0
     for index, each in enumerate(replacements):
         place.require_wanted()
@@ -104,6 +109,7 @@ def splices_of(text: str, replacement: Replacement) -> list[Splice]:
     spans = find_all(text, wanted) if replacement.replace_all else find(text, wanted)
     if not spans:
         hint, where = no_match_hint(text, wanted)
+        hint = hint or " Read the file again, and copy old_string from it exactly."
         raise ToolError("no-match", f"old_string is not in the file.{hint}", **where)
     if len(spans) > 1 and not replacement.replace_all:
         lines = [number_of(text, start) for start, _ in spans[:20]]

@@ -61,7 +61,7 @@ def _check(arguments: ReadFileArguments) -> None:
     for name, least in (("offset", 0), ("limit", 1), ("column", 0)):
         value = getattr(arguments, name)
         if value is not None and not least <= value <= _MOST:
-            message = f"{name}: must be at least {least} and at most {_MOST}"
+            message = f"{name}: must be at least {least} and at most {_MOST}."
             raise ToolError("invalid-arguments", message, path=name)
     if arguments.encoding is not None:
         codec_name(arguments.encoding)
@@ -153,9 +153,8 @@ def _run_large(
     real = path.opened.real or path.opened.literal
     size = require_regular(path.opened, real).st_size
     if arguments.limit is None:
-        error = too_large(real, size, place.limits.max_file_bytes)
-        message = f"{error.message}. Read a part of it: give offset and limit (lines)."
-        raise ToolError(error.kind, message, **error.data)
+        then = "Read a part of it: give offset and limit (lines)."
+        raise too_large(real, size, place.limits.max_file_bytes, then)
     if place.cached:
         raise WouldBlock
     window = _window(arguments, place)

@@ -1,5 +1,7 @@
 """The tools, by name; and the tools of hosts that `policy/explain` answers for."""
 
+from collections.abc import Iterable
+
 import attrs
 
 from pinfold.policy.facts import Action, Call
@@ -7,6 +9,7 @@ from pinfold.tools.base import ToolType
 from pinfold.tools.edit import EDIT
 from pinfold.tools.read_file import READ_FILE, READ_MEMORY
 from pinfold.tools.write_file import WRITE_FILE
+from pinfold_protocol.errors import short
 from pinfold_protocol.tools import Tool
 
 TOOLS: dict[str, ToolType] = {
@@ -29,6 +32,11 @@ HOST_TOOLS: dict[str, HostTool] = {
     "list_directory": HostTool("read", "path"),
     "run_shell_command": HostTool("shell", None),
 }
+
+
+def no_such_tool(name: str, tools: Iterable[str]) -> str:
+    """What is wrong with a tool's name, and which there are."""
+    return f"there is no tool called {short(name)!r}; there are {short(', '.join(sorted(tools)))}"
 
 
 def offered() -> list[Tool]:

@@ -203,7 +203,10 @@ class Catalog:
             for path in _paths(argument, arguments[argument], use)
         )
         if len(paths) > MOST_PATHS:
-            raise ToolError("invalid-arguments", f"at most {MOST_PATHS} paths may be given at once")
+            raise ToolError(
+                "invalid-arguments",
+                f"at most {MOST_PATHS} paths may be given at once. Give them in several calls.",
+            )
         return Plan(name, dict(arguments), paths, unmapped=unmapped, absent=absent)
 
     def plan_ours(self, name: str, arguments: Mapping[str, Any]) -> Plan:
@@ -245,12 +248,12 @@ class Catalog:
     def _untranslatable(self, name: str, argument: str) -> ToolError:
         problem = f"the file server behind this session ({self.upstream}) has nothing like it"
         takes = ", ".join(self.words(name))
-        message = f"{argument}: {problem}; {name} takes {takes} here"
+        message = f"{argument}: {problem}; {name} takes {takes} here."
         return ToolError("invalid-arguments", message, path=argument)
 
 
 def _nothing_to_replace() -> ToolError:
-    message = "old_string: is empty; to create a file here, use write_file"
+    message = "old_string: is empty; to create a file here, use write_file."
     return ToolError("invalid-arguments", message, path="old_string")
 
 
@@ -274,5 +277,5 @@ def _paths(argument: str, value: Any, use: PathUse) -> list[PathArgument]:
         return [PathArgument(argument, None, value, use)]
     if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
         return [PathArgument(argument, index, each, use) for index, each in enumerate(value)]
-    message = f"{argument}: must be a path, or a list of paths"
+    message = f"{argument}: must be a path, or a list of paths."
     raise ToolError("invalid-arguments", message, path=argument)

@@ -162,7 +162,8 @@ class Peer:
         except OSError as error:
             self._failed()
             what = error.filename or self._options.command
-            message = f"{self.name} cannot be started: {what}: {error.strerror}"
+            message = f"{self.name} cannot be started: {what}: {error.strerror}. Correct its "
+            message += "command in the configuration."
             raise ToolError("backend", message) from None
         life = _Life(child, self._limit())
         life.questions = Questions(self._events, lambda message: self._post(life, message))

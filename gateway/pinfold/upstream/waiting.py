@@ -82,7 +82,8 @@ class Waiting:
                 raise ToolError(
                     "backend",
                     "It was cancelled after the file server had been told to do it, and the file "
-                    "server has not answered: whether it was done is not known.",
+                    "server has not answered: whether it was done is not known. Read the file "
+                    "before you go on.",
                 )
             self.state = "over"
             raise GaveUp

@@ -58,7 +58,9 @@ def parse(data: bytes) -> Event:
     except UnicodeDecodeError as error:
         raise NotUnderstood(f"it is not UTF-8 (byte {error.start})") from None
     except (ValueError, RecursionError):
-        raise NotUnderstood("it is not JSON") from None
+        raise NotUnderstood(
+            "it is not JSON (hosts run this command; people use --install)"
+        ) from None
     if not isinstance(members, dict):
         raise NotUnderstood("it is no JSON object")
     return Event(members)

@@ -72,7 +72,7 @@ class _Hook:
             if self._answered.locked():  # an answer is on its way: unless nobody takes it
                 never.acquire(timeout=_GRACE)
                 os._exit(BLOCKED)
-            self.give_up(f"no decision within {seconds:g} seconds")
+            self.give_up(f"no decision within {seconds:g} seconds (--deadline)")
 
         start_new_thread(wait, ())
 

@@ -61,7 +61,8 @@ class EditorBuffers:
     def edit(self, document: Document, splices: tuple[Splice, ...]) -> Iterator["_Pending"]:
         """Send it, and watch (see backends.buffers)."""
         if not self._client.applies_edits:
-            message = "The editor does not announce that it can apply edits. Nothing was changed."
+            message = "The editor does not announce that it can apply edits. Nothing was changed; "
+            message += "open the session with backend local."
             raise ToolError("backend", message, applied=False)
         pending = _Pending(document.uri)
         with self._watching(pending):
@@ -87,7 +88,7 @@ class EditorBuffers:
     def _watching(self, pending: "_Pending") -> Iterator[None]:
         with self._lock:
             if self._ended:
-                message = "The editor is gone. Nothing was changed."
+                message = "The editor is gone. Nothing was changed; start it again."
                 raise ToolError("backend", message, applied=False)
             self._pending.add(pending)
         try:

@@ -76,13 +76,15 @@ class Mover:
         def work(context: Context | None) -> types.WorkspaceEdit:
             link = None if context is None else link_at(context, params.position)
             if context is None or link is None:
-                raise failed("There is no link to a topic here.")
+                raise failed("There is no link to a topic here. Put the cursor on one.")
             new = renamed_place(context.where.root, params.new_name)
             if new is None:
                 raise failed("A topic's name is a path below the memory root that ends in .md.")
             target = context.moved_to(context.leads(link))
             if target is None:
-                raise failed("The link does not lead to a document of this memory root.")
+                raise failed(
+                    "The link does not lead to a document of this memory root. Correct it first."
+                )
             found = plan(target, new, _uri_of(target))
             return workspace_edit(found, self._client.encoding, move=True)
 
@@ -111,7 +113,7 @@ class Mover:
 
         def work(context: Context | None) -> Plan:
             if context is None:
-                raise failed("This is no memory document.")
+                raise failed("This is no memory document: it is below no memory root.")
             return plan_pin(context, name)
 
         found = await self._on_document(uri, work)
@@ -127,7 +129,7 @@ class Mover:
         said = await self._applied(edit)
         if not await self._native.pooled(lambda: is_done(found)):
             if self._gone.done():
-                raise failed(f"The connection ends. Whether {found.old} moved is not known.")
+                raise failed(f"The connection ends. Whether {found.old} moved is not known: look.")
             raise failed(f"The editor did not move the file{said}. {found.old} is where it was.")
         await self._require_mended(found, said)
 

@@ -60,7 +60,7 @@ def plan_pin(context: Context, name: str) -> Plan:
     """A topic into `pinned/` or out of it. Raises RpcError with the reason where it cannot be."""
     found = pin_command(context.where)
     if found is None or found[0] != name:
-        raise failed("This is no topic that could be moved so.")
+        raise failed("This is no topic that could be moved so: it is no topic, or there already.")
     return plan(context, found[1], context.uri)
 
 
@@ -71,9 +71,9 @@ def plan(context: Context, new: str, uri: str, *, moved_by_editor: bool = False)
     if not os.path.isfile(encode(old)):
         raise failed("It is not saved yet: save it first.")
     if os.path.islink(encode(old)) or os.path.islink(encode(path_of(uri) or old)):
-        raise failed("It is a link, and what it leads to would stay where it is.")
+        raise failed("It is a link, and what it leads to would stay where it is. Move that.")
     if not moved_by_editor and os.path.lexists(encode(new)):
-        raise failed(f"{new} is there already.")
+        raise failed(f"{new} is there already. Choose another name.")
     if reason := refusal(context, old, new):
         raise failed(f"Denied: {reason}")
     _require_only_name(context)

@@ -226,7 +226,7 @@ class Service:
 
         def work(context: Context | None) -> tuple[str, dict[Profile, Decision]]:
             if context is None:
-                raise failed("This is no memory document.")
+                raise failed("This is no memory document: it is below no memory root.")
             path = context.where.path
             return path, context.gateway.who_may(context.session, "write_file", path)
 
