@@ -85,8 +85,8 @@ def run() -> str:
     return shown.decode("utf-8").replace("\r\n", "\n")
 
 
-def _pieces(terminal: int) -> "list[bytes]":
-    pieces = []
+def _pieces(terminal: int) -> list[bytes]:
+    pieces: list[bytes] = []
     while True:
         try:
             piece = os.read(terminal, 65536)

@@ -11,6 +11,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from support import Raw, clean_env
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
-INITIALIZE = {"processId": None, "capabilities": {}}
+INITIALIZE: dict[str, object] = {"processId": None, "capabilities": {}}
 
 # Right, then wrong by its types: both have to be seen from outside of the checkout.
 TYPED = """\
@@ -30,7 +31,7 @@ client: Client = compact
 """
 
 
-def run(*command: str | Path, cwd: Path, status: int = 0, **env: str) -> str:
+def run(*command: str | Path, cwd: Path, status: int = 0, env: Mapping[str, str] = {}) -> str:
     """What that says, in an empty home, with nothing of ours on the way."""
     home = cwd / "home"
     home.mkdir(exist_ok=True)
@@ -41,7 +42,7 @@ def run(*command: str | Path, cwd: Path, status: int = 0, **env: str) -> str:
         text=True,
         encoding="utf-8",
         cwd=cwd,
-        env=outside | {"HOME": str(home)} | env,
+        env=outside | {"HOME": str(home)} | dict(env),
         timeout=500,
         check=False,
     )
@@ -176,5 +177,7 @@ def test_pipx_runs_it_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     programs = environment(tmp_path)
     install(programs, "pipx")
     places = {"PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "bin")}
-    shown = run(programs / "pipx", "run", "--spec", wheel, "pinfold", "demo", cwd=tmp_path, **places)
+    shown = run(
+        programs / "pipx", "run", "--spec", wheel, "pinfold", "demo", cwd=tmp_path, env=places
+    )
     assert "unharmed, byte for byte" in shown
