@@ -27,16 +27,16 @@ check: $(VENV)/.dev ## Formatter, linter, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test-clients: $(VENV)/.clients $(NODE_PEERS) ## Tests with clients and types that others wrote; the VS Code extension's own
+test-clients: $(VENV)/.clients $(NODE_PEERS) ## Tests with clients, hosts and types that others wrote
 	$(BIN)/python -m pytest -q -m client
 
-test-editors: $(VENV)/.editors ## Neovim, Emacs, Vim and Kate themselves, with what is in editors/
+test-editors: $(VENV)/.editors ## Neovim, Emacs, Vim and Kate themselves, driven
 	$(BIN)/python -m pytest -q -m editor -n 2 -rs tests/editors
 
-test-slow: $(VENV)/.dev $(VENV)/.fuse ## The long tests: races, crashes, volumes that fold names
-	$(BIN)/python -m pytest -q -m slow --ignore=tests/dist
+test-slow: $(VENV)/.dev $(VENV)/.fuse ## The long tests: races, crashes, folding volumes
+	$(BIN)/python -m pytest -q -m slow --ignore=tests/release
 
-test-vscode: vsix ## A person's walk through the real VS Code, in a browser (ten minutes the first time)
+test-vscode: vsix ## A walk through the real VS Code (ten minutes at first)
 	PYTHON="$(CURDIR)/$(BIN)/python" tests/vscode/install.sh
 	cd tests/vscode && PINFOLD="$(CURDIR)/$(BIN)/pinfold" .installed/bin/node --test walk.test.mjs
 
@@ -46,7 +46,7 @@ vsix: $(VSCODE)/node_modules ## The extension for VS Code, as editors/vscode/pin
 # A generator that fails leaves what is there.
 MADE = $(BIN)/python $(1) > $(2).new && mv $(2).new $(2) || { rm -f $(2).new; exit 1; }
 
-generated: $(VENV)/.dev ## Write what is made from the code: the schema, the reference, the errors, the picture of the house
+generated: $(VENV)/.dev ## Write what is made from the code: schema, reference, house
 	$(call MADE,-m pinfold_protocol.schema,protocol/schema.json)
 	$(call MADE,-m pinfold_protocol.typescript,$(VSCODE)/src/protocol.ts)
 	$(call MADE,-m pinfold_protocol.reference,docs/reference/protocol.md)
@@ -54,27 +54,27 @@ generated: $(VENV)/.dev ## Write what is made from the code: the schema, the ref
 	$(call MADE,scripts/house.py,docs/images/house.svg)
 	cd tests && PYTHONPATH=. ../$(BIN)/python error_page.py
 
-pictures: $(VENV)/.dev ## Draw `pinfold demo` as docs/images/demo.svg, from a real run in a terminal
+pictures: $(VENV)/.dev ## Draw `pinfold demo`, as docs/images/demo.svg
 	$(call MADE,scripts/demo_picture.py,docs/images/demo.svg)
 
 dist: $(VENV)/.dev ## Build the wheel and the source distribution, in dist/
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 
-test-dist: dist ## Install what is in dist/ into empty environments, and use it
-	PINFOLD_DIST="$(CURDIR)/dist" $(BIN)/python -m pytest -q -m slow tests/dist
+test-dist: dist ## Build it, install it into empty environments, use it
+	PINFOLD_DIST="$(CURDIR)/dist" $(BIN)/python -m pytest -q -m slow tests/release
 
 docs: $(VENV)/.docs ## The pages as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
-bench: $(VENV)/.runtime $(BENCH_PEERS) ## Everything that is claimed about speed, as ratios (needs npm)
+bench: $(VENV)/.runtime $(BENCH_PEERS) ## All that is claimed about speed, as ratios (needs npm)
 	$(BIN)/python benchmarks/peers.py --json benchmarks/peers.json
 	$(BIN)/python benchmarks/own.py --json benchmarks/own.json
 	$(BIN)/python benchmarks/hook.py
 	$(BIN)/python benchmarks/compaction.py
 	$(BIN)/python benchmarks/memory_index.py
 
-bench-smoke: $(VENV)/.dev ## The benchmarks run at all, in seconds; nothing is timed
+bench-smoke: $(VENV)/.dev ## The benchmarks run at all, in seconds
 	$(BIN)/python -m pytest -q -m '' tests/unit/test_benchmarks.py
 
 clean: ## Remove what make made

@@ -85,7 +85,7 @@ def run() -> str:
     return shown.decode("utf-8").replace("\r\n", "\n")
 
 
-def _pieces(terminal: int) -> "list[bytes]":
+def _pieces(terminal: int) -> list[bytes]:
     pieces: list[bytes] = []
     while True:
         try:
