@@ -10,7 +10,7 @@ EDITOR_PACKAGES := emacs-nox elpa-eglot elpa-markdown-mode vim vim-ale dbus xvfb
 VSCODE := editors/vscode
 NODE_PEERS := tests/clients/node/node_modules tests/clients/hosts/node_modules $(VSCODE)/node_modules
 
-.PHONY: help demo test check test-clients test-editors test-slow test-vscode generated docs vsix bench bench-smoke clean
+.PHONY: help demo test check test-clients test-editors test-slow test-vscode generated docs vsix pictures dist test-dist bench bench-smoke clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ test-editors: $(VENV)/.editors ## Neovim, Emacs, Vim and Kate themselves, with w
 	$(BIN)/python -m pytest -q -m editor -n 2 -rs tests/editors
 
 test-slow: $(VENV)/.dev $(VENV)/.fuse ## The long tests: races, crashes, volumes that fold names
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -m slow --ignore=tests/dist
 
 test-vscode: vsix ## A person's walk through the real VS Code, in a browser (ten minutes the first time)
 	PYTHON="$(CURDIR)/$(BIN)/python" tests/vscode/install.sh
@@ -54,6 +54,16 @@ generated: $(VENV)/.dev ## Write what is made from the code: the schema, the ref
 	$(call MADE,scripts/house.py,docs/images/house.svg)
 	cd tests && PYTHONPATH=. ../$(BIN)/python error_page.py
 
+pictures: $(VENV)/.dev ## Draw `pinfold demo` as docs/images/demo.svg, from a real run in a terminal
+	$(call MADE,scripts/demo_picture.py,docs/images/demo.svg)
+
+dist: $(VENV)/.dev ## Build the wheel and the source distribution, in dist/
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+
+test-dist: dist ## Install what is in dist/ into empty environments, and use it
+	PINFOLD_DIST="$(CURDIR)/dist" $(BIN)/python -m pytest -q -m slow tests/dist
+
 docs: $(VENV)/.docs ## The pages as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
@@ -68,7 +78,7 @@ bench-smoke: $(VENV)/.dev ## The benchmarks run at all, in seconds; nothing is t
 	$(BIN)/python -m pytest -q -m '' tests/unit/test_benchmarks.py
 
 clean: ## Remove what make made
-	rm -rf $(VENV) $(NODE_PEERS) $(BENCH_PEERS) $(VSCODE)/dist $(VSCODE)/pinfold.vsix tests/vscode/.installed site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(NODE_PEERS) $(BENCH_PEERS) $(VSCODE)/dist $(VSCODE)/pinfold.vsix tests/vscode/.installed site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pinfold needs Python 3.11 or newer; set PYTHON=...")'

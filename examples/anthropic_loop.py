@@ -16,6 +16,7 @@ from python_host.place import RULES, Place, place
 
 Json = dict[str, Any]
 BETA = "context-management-2025-06-27"
+MODEL = "claude-sonnet-5-5"
 MOST_STEPS = 20
 
 
@@ -33,7 +34,7 @@ async def converse(messages: Messages, session: Session, question: str) -> str:
     tools = [offered(tool) for tool in await session.tools()]
     for _ in range(MOST_STEPS):
         reply = await messages.create(
-            model="claude-sonnet-4-5",
+            model=MODEL,
             max_tokens=1024,
             betas=[BETA],
             system="\n".join(["You are a careful programmer.", *session.opened.prompt_rules]),

@@ -178,7 +178,7 @@ def _kinds(call: ast.Call, tree: ast.Module) -> Iterator[tuple[str | None, tuple
 
 
 def _tool_kind(node: ast.expr) -> str | None:
-    return TOOL_ERRORS[node.value].name if isinstance(node, ast.Constant) else None
+    return TOOL_ERRORS[str(node.value)].name if isinstance(node, ast.Constant) else None
 
 
 def _rpc_kind(node: ast.expr, tree: ast.Module) -> str | None:

@@ -37,20 +37,27 @@ export class Client {
       },
       (error) => this.fail(error as Error),
     );
-    this.process.stdin.on("error", (error) => this.fail(error));
+    this.process.stdin.on("error", (cause) =>
+      this.fail(new Error("the gateway takes no more messages", { cause })),
+    );
     this.process.stdout.on("data", (data: Buffer) => this.receive(data));
   }
 
-  /** Start `command` and initialize it. Rejects if it cannot be started. */
+  /** Start `command` and initialize it. Rejects, and leaves no process, if that fails. */
   static async spawn(command: string[], permit: Permit): Promise<Client> {
     const client = new Client(command, permit);
     const capabilities = { experimental: { pinfold: { permissionRequests: true } } };
-    await client.ask("initialize", { processId: process.pid, capabilities });
+    try {
+      await client.ask("initialize", { processId: process.pid, capabilities });
+    } catch (error) {
+      client.process.kill();
+      throw error;
+    }
     client.send({ method: "initialized", params: {} });
     return client;
   }
 
-  /** A request of the contract. Rejects with what the gateway says is wrong. */
+  /** A request of the contract. Rejects with what the gateway says is wrong; `cause` has the code. */
   request<M extends keyof Requests>(
     method: M,
     params: Requests[M]["params"],
@@ -108,7 +115,8 @@ export class Client {
     }
     const waiting = this.waiting.get(message.id ?? 0);
     this.waiting.delete(message.id ?? 0);
-    if (message.error) waiting?.reject(new Error(message.error.message));
+    const { error } = message;
+    if (error) waiting?.reject(new Error(error.message, { cause: error }));
     else waiting?.resolve(message.result as never);
   }
 

@@ -1,4 +1,4 @@
-"""One command, `pinfold`: serve, hook, explain, roots, index, doctor, compact, audit, demo.
+"""One command, `pinfold`, and what its options mean; `usage` has the words of `--help`.
 
 `serve` and `hook` are spawned all the time, so nothing is imported before it is known to be needed.
 """
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 ALLOWED, DENIED, FAILED = 0, 1, 2
 _HOSTS = ("qwen-code", "claude-code", "gemini-cli", "codex", "opencode")
 _HOOK_HOSTS = ("claude-code", "qwen-code")
+_LAYOUTS = ("qwen", "claude")
+_SHELLS = ("bash", "zsh", "fish")
+_PROFILE_HELP = "the session's profile (default: {}); main and remember may change pinned/"
+_LAYOUT_HELP = "whose memory it is: Qwen Code's (default) or Claude Code's"
 _HOOK_FOR_PEOPLE = frozenset({"-h", "--help", "--install", "--uninstall", "--show"})
 
 
@@ -95,23 +99,26 @@ def _end_on_signals() -> None:
 def _parser() -> argparse.ArgumentParser:
     import argparse
 
-    parser = argparse.ArgumentParser(
-        prog="pinfold", description="A gateway between an AI agent and its file tools."
-    )
-    parser.add_argument("--version", action="version", version=f"pinfold {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    from pinfold import usage
 
-    serve = commands.add_parser("serve", help="serve JSON-RPC on stdin and stdout (for hosts)")
+    parser = argparse.ArgumentParser(
+        prog="pinfold",
+        description=usage.PROGRAM,
+        epilog=usage.PROGRAM_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"pinfold {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    serve = usage.add(commands, "serve")
     _serve_options(serve)
     serve.set_defaults(command=None)
 
-    hook = commands.add_parser(
-        "hook", help="decide about a host's own tools, from its hooks (for hosts; --install)"
-    )
+    hook = usage.add(commands, "hook")
     _hook_options(hook)
     hook.set_defaults(command=_hook)
 
-    explain = commands.add_parser("explain", help="say whether a call would be allowed, and why")
+    explain = usage.add(commands, "explain")
     explain.add_argument(
         "path", metavar="PATH", help="as an agent would write it; for a shell, the command"
     )
@@ -121,32 +128,29 @@ def _parser() -> argparse.ArgumentParser:
         help="edit (default), write_file, read_file, read_memory, grep_search, list_directory, "
         "run_shell_command, or any other name that a host gives to a tool",
     )
-    _session_options(explain, "dream")
     _rules_option(explain)
+    _session_options(explain, "dream")
     explain.set_defaults(command=_explain)
 
-    roots = commands.add_parser("roots", help="show the memory roots of a project")
+    roots = usage.add(commands, "roots")
     _session_options(roots, "main")
     roots.set_defaults(command=_roots)
 
-    index = commands.add_parser("index", help="list the memory documents of a project")
+    index = usage.add(commands, "index")
     index.add_argument("--limit", type=int, metavar="N", help="of each root (default: 200)")
     _session_options(index, "main")
     index.set_defaults(command=_index)
 
-    doctor = commands.add_parser(
-        "doctor", help="look for what is wrong with memory, rules and this machine"
-    )
-    _session_options(doctor, "dream")
+    doctor = usage.add(commands, "doctor")
     _rules_option(doctor)
+    _session_options(doctor, "dream")
     doctor.set_defaults(command=_doctor)
 
-    compact = commands.add_parser(
-        "compact", help="clear old tool results in a transcript, and keep what is memory"
-    )
+    compact = usage.add(commands, "compact")
     _compact_options(compact)
     compact.set_defaults(command=_compact)
-    audit = commands.add_parser("audit", help="show the record of what was decided")
+
+    audit = usage.add(commands, "audit")
     audit.add_argument(
         "file", nargs="?", metavar="FILE", help="the record (default: where the gateway puts it)"
     )
@@ -156,29 +160,36 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--json", action="store_true", help="print JSON, one record a line")
     audit.set_defaults(command=_audit)
 
-    demo = commands.add_parser("demo", help="see it work, in a temporary directory")
+    completion = usage.add(commands, "completion")
+    completion.add_argument("shell", choices=_SHELLS, help="for which shell")
+    completion.set_defaults(command=_completion)
+
+    demo = usage.add(commands, "demo")
     demo.set_defaults(command=_demo)
     return parser
 
 
 def _serve_options(parser: argparse.ArgumentParser) -> None:
     about = parser.add_argument_group(
-        "MCP", "The one session of an MCP client; hosts of our own protocol open theirs by messages"
+        "the one session of an MCP client",
+        "hosts of our own protocol, and editors, say these by messages",
     )
-    about.add_argument("--profile", choices=PROFILES, help="default: main")
+    about.add_argument("--profile", choices=PROFILES, help=_PROFILE_HELP.format("main"))
     about.add_argument(
         "--project", metavar="DIR", help="default: the client's first root, else here"
     )
-    about.add_argument("--config", metavar="FILE", help="instead of the user's own")
+    about.add_argument(
+        "--config", metavar="FILE", help="settings (default: pinfold/config.json of the user)"
+    )
     about.add_argument("--tool-prefix", metavar="TEXT", help="goes before the names of our tools")
-    about.add_argument("--layout", choices=("qwen", "claude"), help="where memory roots are")
-    about.add_argument("--scope", action="append", default=[], metavar="MEMBER=VALUE")
+    about.add_argument("--layout", choices=_LAYOUTS, help=_LAYOUT_HELP)
+    _scope_option(about)
     about.add_argument(
         "--upstream",
         type=_upstream_name,
         metavar="NAME",
-        help="be in front of a file server: NAME -- COMMAND ARGUMENT...; without a command, the "
-        "one that the configuration calls so",
+        help="be in front of a file server: the one whose command stands after --, else the one "
+        "that the settings call so",
     )
 
 
@@ -193,18 +204,13 @@ def _upstream_name(text: str) -> str:
 
 
 def _hook_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Reads an event from stdin and answers it on stdout, as a hook of an agent host does. For "
-        "people: --install puts it into the host's settings, --uninstall takes it out, --show "
-        "prints what sessions have read of memory."
-    )
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("--install", action="store_true", help="show the entry, and write it")
     asked.add_argument("--uninstall", action="store_true", help="take the entry out again")
     asked.add_argument("--show", action="store_true", help="what is recorded of reads")
     parser.add_argument("--yes", action="store_true", help="write without a question")
     parser.add_argument("--json", action="store_true", help="with --show: print JSON")
-    parser.add_argument("--host", choices=_HOOK_HOSTS)
+    parser.add_argument("--host", choices=_HOOK_HOSTS, help="whose hook it is")
     parser.add_argument(
         "--project",
         metavar="DIR",
@@ -212,12 +218,20 @@ def _hook_options(parser: argparse.ArgumentParser) -> None:
         "of the user's",
     )
     session = parser.add_argument_group("what the agent may do; by default pinned/ is protected")
-    session.add_argument("--profile", choices=PROFILES, help="default: main")
-    session.add_argument("--scope", action="append", default=[], metavar="MEMBER=VALUE")
-    session.add_argument("--rules", metavar="FILE", help="base rules: a file of JSON")
-    session.add_argument("--layout", choices=("qwen", "claude"), help="default: the host's own")
     session.add_argument(
-        "--memory", action="append", default=[], metavar="KIND=DIR", help="a root of your own"
+        "--profile", choices=PROFILES, help="the session's profile (default: main)"
+    )
+    _scope_option(session)
+    session.add_argument("--rules", metavar="FILE", help="base rules: a file of JSON")
+    session.add_argument(
+        "--layout", choices=_LAYOUTS, help="whose memory it is (default: the host's)"
+    )
+    session.add_argument(
+        "--memory",
+        action="append",
+        default=[],
+        metavar="KIND=DIR",
+        help="a root elsewhere: project, user or team, and its directory; may be repeated",
     )
     session.add_argument("--deadline", metavar="SECONDS", help="answer by then (default: 5)")
 
@@ -227,20 +241,25 @@ def _session_options(parser: argparse.ArgumentParser, profile: str) -> None:
         "--profile",
         choices=PROFILES,
         default=profile,
-        help=f"the session's profile (default: {profile}); main and remember may change pinned/",
+        help=_PROFILE_HELP.format(profile),
     )
     parser.add_argument(
         "--project", default=".", metavar="DIR", help="the project root (default: here)"
     )
+    _scope_option(parser)
+    parser.add_argument("--layout", choices=_LAYOUTS, help=_LAYOUT_HELP)
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def _scope_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--scope",
         action="append",
         default=[],
         metavar="MEMBER=VALUE",
-        help="override one member of the profile's scope; may be repeated",
+        help="override one member of the profile's scope, such as protectPinned=true; may be "
+        "repeated",
     )
-    parser.add_argument("--layout", choices=("qwen", "claude"), help="where memory roots are")
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def _rules_option(parser: argparse.ArgumentParser) -> None:
@@ -258,7 +277,10 @@ def _compact_options(parser: argparse.ArgumentParser) -> None:
         help="a list of messages, an object that holds one, or JSON Lines; - for standard input",
     )
     parser.add_argument(
-        "--format", required=True, choices=("gemini", "openai", "anthropic", "records")
+        "--format",
+        required=True,
+        choices=("gemini", "openai", "anthropic", "records"),
+        help="whose messages these are",
     )
     parser.add_argument(
         "--trigger",
@@ -266,13 +288,39 @@ def _compact_options(parser: argparse.ArgumentParser) -> None:
         default="force",
         help="force (default): all that is not recent; the others as in the contract, section 6",
     )
-    parser.add_argument("--idle-seconds", type=float, metavar="S", help="for --trigger turn")
-    parser.add_argument("--keep-recent", type=int, metavar="N", help="default: 5")
-    parser.add_argument("--size-threshold", type=float, metavar="CHARS", help="default: 500000")
-    parser.add_argument("--idle-threshold", type=float, metavar="MINUTES", help="default: 60")
-    parser.add_argument("--clear-at-least", type=int, metavar="CHARS", help="default: 0")
     parser.add_argument(
-        "--host", choices=_HOSTS, default="qwen-code", help="whose names the tools have"
+        "--idle-seconds",
+        type=float,
+        metavar="S",
+        help="for --trigger turn: how long nobody spoke",
+    )
+    parser.add_argument(
+        "--keep-recent", type=int, metavar="N", help="results that stay in any case (default: 5)"
+    )
+    parser.add_argument(
+        "--size-threshold",
+        type=float,
+        metavar="CHARS",
+        help="for --trigger results: above this size of results (default: 500000)",
+    )
+    parser.add_argument(
+        "--idle-threshold",
+        type=float,
+        metavar="MINUTES",
+        help="for --trigger turn: after so long a pause (default: 60)",
+    )
+    parser.add_argument(
+        "--clear-at-least",
+        type=int,
+        metavar="CHARS",
+        help="clear nothing where it would be less than this (default: 0)",
+    )
+    parser.add_argument(
+        "--host",
+        choices=_HOSTS,
+        default=_HOSTS[0],
+        metavar="HOST",
+        help=f"whose names the tools have: {', '.join(_HOSTS)} (default: {_HOSTS[0]})",
     )
     parser.add_argument(
         "--diff", action="store_true", help="say what goes, what stays and why, instead"
@@ -642,6 +690,13 @@ def _audit(options: argparse.Namespace) -> int:
         if error.filename != path:
             raise
         return _failed(f"{path}: there is no record; name its file, or let the host switch it on")
+
+
+def _completion(options: argparse.Namespace) -> int:
+    from pinfold.completion import script
+
+    print(script(_parser(), options.shell))
+    return ALLOWED
 
 
 def _demo(options: argparse.Namespace) -> int:

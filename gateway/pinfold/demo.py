@@ -37,6 +37,19 @@ class Place:
         """The curated document that everything is about."""
         return f"{self.memory}/pinned/rules.md"
 
+    def ways(self) -> list[tuple[str, str]]:
+        """What a dream session must not write: what it is called, and its path."""
+        return [
+            ("directly", f"{self.memory}/pinned/rules.md"),
+            ("a new file", f"{self.memory}/pinned/new.md"),
+            ("in another case", f"{self.memory}/PINNED/rules.md"),
+            ("a zero-width letter", f"{self.memory}/pin\u200bned/rules.md"),
+            ("through a symlink", f"{self.memory}/tips/alias/rules.md"),
+            ("`..` after a link", f"{self.memory}/tips/sub/../rules.md"),
+            ("by a hard link", f"{self.memory}/tips/twin.md"),
+            ("out of memory", f"{self.project}/src.py"),
+        ]
+
     def short(self, path: str) -> str:
         """A path as the demo shows it."""
         return path.replace(self.memory, "MEMORY").replace(self.base, "TMP")
@@ -57,7 +70,7 @@ async def _demo(base: str, console: Console) -> int:
     async with await Client.spawn(env=env) as client:
         session = await client.open_session("dream", project)
         place = Place(base, project, session.opened.roots[0].path)
-        _lay_out(place)
+        lay_out(place)
         _introduce(console, place)
         shown = [
             await _reads(console, place, session),
@@ -70,7 +83,8 @@ async def _demo(base: str, console: Console) -> int:
     return 0 if unharmed and all(shown) else 1
 
 
-def _lay_out(place: Place) -> None:
+def lay_out(place: Place) -> None:
+    """Make its memory, with the doors into `pinned/` that people leave open."""
     for directory in ("pinned/team", "project", "tips"):
         os.makedirs(f"{place.memory}/{directory}")
     for path, text in (("pinned/rules.md", _RULE), ("project/build.md", _TOPIC)):
@@ -138,18 +152,7 @@ async def _attacks(console: Console, place: Place, session: Session) -> bool:
     _heading(console, "Every way into pinned/ is denied, whatever it is called")
     table = _table()
     good = True
-    memory = place.memory
-    ways = (
-        ("directly", f"{memory}/pinned/rules.md"),
-        ("a new file", f"{memory}/pinned/new.md"),
-        ("in another case", f"{memory}/PINNED/rules.md"),
-        ("a zero-width letter", f"{memory}/pin\u200bned/rules.md"),
-        ("through a symlink", f"{memory}/tips/alias/rules.md"),
-        ("`..` after a link", f"{memory}/tips/sub/../rules.md"),
-        ("by a hard link", f"{memory}/tips/twin.md"),
-        ("out of memory", f"{place.project}/src.py"),
-    )
-    for how, path in ways:
+    for how, path in place.ways():
         result = await session.call("write_file", {"file_path": path, "content": "gone\n"})
         decision: dict[str, Any] = result.meta[DECISION_KEY]
         denied = result.is_error and decision["decision"] == "deny"

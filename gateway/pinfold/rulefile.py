@@ -29,7 +29,9 @@ def load(path: str) -> list[Any]:
         where = f"line {error.lineno}, column {error.colno}"
         raise invalid_params("--rules", f"{path}: not JSON: {error.msg} ({where})") from None
     except (ValueError, RecursionError):
-        raise invalid_params("--rules", f"{path}: nested too deeply, or no JSON") from None
+        raise invalid_params(
+            "--rules", f"{path}: nested too deeply, or with too long a number"
+        ) from None
     if not isinstance(rules, list):
         raise invalid_params("--rules", f"{path}: must be a list of rules, in [ and ]")
     return rules

@@ -3,8 +3,6 @@ can fail is shown by a gateway that protects nothing."""
 
 import asyncio
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,9 +13,7 @@ from pinfold_protocol.client import Client, Session
 from python_host.agent import Agent
 from python_host.place import Place, place
 from python_host.scripted import ScriptedModel
-from support import clean_env
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from stage import run
 
 SAYS = {
     "python_host": [
@@ -35,23 +31,6 @@ SAYS = {
         "every byte, mode and inode is what it was",
     ],
 }
-
-
-def run(module: str, base: Path) -> str:
-    """What an example prints; its memory and its temporary files are below `base`."""
-    result = subprocess.run(
-        [sys.executable, "-m", module],
-        cwd=EXAMPLES,
-        env=clean_env(HOME=str(base / "home"), TMPDIR=str(base), PYTHONWARNINGS="error"),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=50,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
-    return result.stdout
 
 
 @pytest.mark.parametrize("module", SAYS)

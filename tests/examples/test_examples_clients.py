@@ -1,21 +1,24 @@
 """Examples that need what others wrote: the real anthropic package, LangChain, Node and tsc."""
 
 import asyncio
+import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_examples import EXAMPLES, run
 
 import anthropic_loop
 from clients.peers import node
 from pinfold_protocol.client import Client
 from python_host.place import place
+from stage import EXAMPLES, run
 from support import SERVE, clean_env
 
 pytestmark = pytest.mark.client
+HOST = EXAMPLES / "typescript_host"
 TSC = EXAMPLES.parent / "editors/vscode/node_modules/typescript/bin/tsc"
 
 
@@ -39,8 +42,6 @@ async def _with_anthropic(stand_in: anthropic_loop.StandIn) -> str:
     shape = pydantic.TypeAdapter(MessageCreateParamsNonStreaming)
 
     def handle(request: Any) -> Any:
-        import json
-
         assert request.headers["anthropic-beta"] == anthropic_loop.BETA
         body = json.loads(request.content)
         shape.validate_python(body)
@@ -74,27 +75,63 @@ def test_a_check_that_finds_memory_gone_says_so() -> None:
         anthropic_loop.check([lost])
 
 
-def test_the_typescript_host_runs_on_node_alone(tmp_path: Path) -> None:
+def typescript_host(main: Path, base: Path, *command: str) -> "subprocess.CompletedProcess[str]":
+    """A run of it, whose temporary files are in `base` and must be gone."""
     result = subprocess.run(
-        [node(), str(EXAMPLES / "typescript_host/main.ts"), *SERVE],
-        env=clean_env(HOME=str(tmp_path / "home"), TMPDIR=str(tmp_path)),
+        [node(), str(main), *command],
+        env=clean_env(HOME=str(base / "home"), TMPDIR=str(base)),
         capture_output=True,
         text=True,
         encoding="utf-8",
         timeout=50,
         check=False,
     )
+    assert os.listdir(base) == [], "it left something behind"
+    return result
+
+
+def test_the_typescript_host_runs_on_node_alone(tmp_path: Path) -> None:
+    result = typescript_host(HOST / "main.ts", tmp_path, *SERVE)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines() == [
         "On Tuesdays.",
         "the pinned document is unharmed; its read survived a compaction",
         "6 calls, 1 denied, 1 question",
     ]
-    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["true"], "the gateway"),
+        (["cat"], "not known here"),
+        (["echo", "Content-Type: none\r\n\r\n"], "the gateway"),
+        (["/no/such/program"], "ENOENT"),
+    ],
+    ids=["nothing", "its own words", "no frames", "no program"],
+)
+def test_a_typescript_host_without_a_gateway_ends_and_says_so(
+    command: list[str], told: str, tmp_path: Path
+) -> None:
+    result = typescript_host(HOST / "main.ts", tmp_path, *command)
+    assert result.returncode == 1 and told in result.stderr, result.stderr
+
+
+def test_the_typescript_host_fails_where_nothing_is_protected(tmp_path: Path) -> None:
+    """Its two files run anywhere: the contract's types are nothing to Node."""
+    copy, base = tmp_path / "copy", tmp_path / "base"
+    shutil.copytree(HOST, copy)
+    base.mkdir()
+    main = copy / "main.ts"
+    text = main.read_text("utf-8")
+    assert text.count("protectPinned: true") == 1
+    main.write_text(text.replace("protectPinned: true", "protectPinned: false"), "utf-8")
+    result = typescript_host(main, base, *SERVE)
+    assert result.returncode == 1 and "AssertionError" in result.stderr, result.stderr
 
 
 def test_the_typescript_host_has_the_contract_s_types() -> None:
     assert TSC.exists(), "run `make test-clients`"
-    command = [node(), str(TSC), "-p", str(EXAMPLES / "typescript_host")]
+    command = [node(), str(TSC), "-p", str(HOST)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert result.returncode == 0, result.stdout

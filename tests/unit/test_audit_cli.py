@@ -81,7 +81,7 @@ def test_without_a_name_it_is_where_the_gateway_puts_it(tmp_path: Path) -> None:
     for env in ({"XDG_STATE_HOME": str(tmp_path / "x")}, {"XDG_STATE_HOME": ""}):
         directory = env["XDG_STATE_HOME"] or f"{tmp_path}/.local/state"
         missing = pinfold(tmp_path, "audit", **env)
-        assert missing.returncode == 2 and "No such file" in missing.stderr
+        assert missing.returncode == 2 and "there is no record" in missing.stderr
         write(f"{directory}/pinfold/audit.jsonl", line("edit"))
         assert "/m/a.md" in pinfold(tmp_path, "audit", **env).stdout
 

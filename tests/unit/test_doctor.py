@@ -631,8 +631,8 @@ def test_the_place_of_the_record(tmp_path: Path, kind: str, status: int, name: s
         (b"[", "not JSON"),
         (b"\xff", "not UTF-8 (byte 0)"),
         (b"{}", "must be a list"),
-        (b"[" * 100_000, "not usable"),
-        (b"[" + b"9" * 5000 + b"]", "not usable"),
+        (b"[" * 100_000, "nested too deeply, or with too long a number"),
+        (b"[" + b"9" * 5000 + b"]", "nested too deeply, or with too long a number"),
         (b" " * (1 << 24) + b"[]", "bytes long"),
     ],
     ids=range(7),
@@ -670,7 +670,9 @@ def test_rules_are_tried_out_by_both_commands(tmp_path: Path) -> None:
     assert pinfold(tmp_path, "doctor", "--rules", path).returncode == 0
     write(path, json.dumps([GOOD, UPWARDS]))
     refused = pinfold(tmp_path, "explain", "x", "--rules", path)
-    assert refused.returncode == 2 and refused.stderr.startswith("pinfold: rules[1].paths[0]: ")
+    assert refused.returncode == 2 and refused.stderr.startswith(
+        f"pinfold: {path}: rules[1].paths[0]: "
+    )
     examined = pinfold(tmp_path, "doctor", "--rules", path)
     assert examined.returncode == 1 and "✗ rules[1].paths[0]: " in examined.stdout
 
