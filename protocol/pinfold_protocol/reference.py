@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from pinfold_protocol import errors
+from pinfold_protocol.catalogue import RPC_ERRORS, TOOL_ERRORS, Kind
 from pinfold_protocol.schema import schema
 
 Json = dict[str, Any]
@@ -25,20 +25,7 @@ edited.
 Members are `camelCase` on the wire; names and arguments of tools are `snake_case`, because models
 see those. A member with a `?` may be absent, or null where its type says so.
 """
-# Code → when it is answered, in few words; section 1 of the contract has the exact ones.
-CODES = {
-    errors.PARSE_ERROR: "what came is not JSON, is nested too deeply, or has no valid header",
-    errors.INVALID_REQUEST: "not a request object, a batch, or not now",
-    errors.METHOD_NOT_FOUND: "there is no such method",
-    errors.INVALID_PARAMS: "wrong params; `data` is `{path, problem}`",
-    errors.INTERNAL_ERROR: "a bug; `data` is `{errorId}`, and stderr has the rest",
-    errors.SERVER_NOT_INITIALIZED: "a request before `initialize`",
-    errors.REQUEST_CANCELLED: "cancelled before it took effect",
-    errors.REQUEST_FAILED: "a language feature that was understood and cannot be done",
-    errors.UNKNOWN_SESSION: "there is no such session; `data` is `{sessionId}`",
-    errors.MESSAGE_TOO_LARGE: "a message above `maxMessageBytes`",
-    errors.UNSUPPORTED_VERSION: "MCP: an unknown revision; `data` is `{supported, requested}`",
-}
+_ERRORS = "../errors.md"
 _DIRECTIONS = {
     "host-to-gateway": "## What a host sends",
     "gateway-to-host": "## What the gateway sends",
@@ -91,13 +78,20 @@ def _errors(contract: Json) -> Iterator[str]:
         "`error.code` of an answer that is for the host; "
         "[section 1](../../protocol/README.md#1-transport-and-lifecycle) has the rules:\n"
     )
-    yield _table(("code", "when"), ((f"`{code}`", when) for code, when in CODES.items()))
+    yield _table(("code", "what it means"), map(_kind, RPC_ERRORS.items()))
     yield (
         "What a model should read is a result with `isError: true` instead. "
         f'`_meta["pinfold/details"].error` is then {_type(contract["errorDetails"])}, '
         "and its `kind` one of:\n"
     )
-    yield "".join(f"- `{kind}`\n" for kind in contract["errorDetails"]["kinds"])
+    yield _table(("kind", "what it means"), map(_kind, TOOL_ERRORS.items()))
+
+
+def _kind(row: tuple[object, Kind]) -> tuple[str, str]:
+    """A code or a kind, with a link to what to do about it."""
+    key, kind = row
+    told = kind.means.replace("](#", f"]({_ERRORS}#")  # it is written for that page
+    return f"[`{key}`]({_ERRORS}#{kind.name})", told
 
 
 def _types(contract: Json) -> Iterator[str]:
