@@ -135,6 +135,33 @@ def test_tests_that_pages_name_are_there() -> None:
             assert (REPOSITORY / named).is_file(), (page.name, named)
 
 
+def explained(tmp_path: Path) -> str:
+    """What `pinfold explain` says of a call that a rule denies."""
+    rule = [{"decision": "deny", "tools": ["write_file"], "paths": ["docs/**"]}]
+    (tmp_path / "rules.json").write_text(json.dumps(rule), encoding="utf-8")
+    asked = "explain docs/a.md --tool write_file --profile main --rules rules.json"
+    return subprocess.run(
+        [*SERVE[:-1], *asked.split()],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=clean_env(HOME=str(tmp_path)),
+        cwd=tmp_path,
+        timeout=50,
+        check=False,
+    ).stdout
+
+
+def test_the_denials_by_which_a_symptom_is_found_are_said_so(tmp_path: Path) -> None:
+    """Each part between the dots of a row's text stands in the list of errors, or is printed."""
+    said = (DOCS / "errors.md").read_text(encoding="utf-8") + explained(tmp_path)
+    found = list(rows("troubleshooting.md", 'The agent says "Denied: …"'))
+    assert len(found) > 5
+    for _, like, _ in found:
+        parts = [each.strip() for each in like.replace("rules[N]", "rules[0]").split("…")]
+        assert any(parts) and all(each in said for each in parts), like
+
+
 NETWORK = {"socket", "ssl", "http", "ftplib", "smtplib", "socketserver", "xmlrpc", "urllib.request"}
 CONNECTING = {"open_connection", "start_server", "create_connection", "create_server"}
 
