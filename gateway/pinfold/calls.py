@@ -3,7 +3,6 @@
 Everything here may block, and is safe to call from several threads.
 """
 
-import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -152,13 +151,18 @@ class Answer:
         return self.error is not None and self.error.kind == "denied"
 
 
-def _refused(request: "Request", decision: Decision) -> Answer | None:
-    """The answer to a call that may not go on; None if it may. Raises Asking."""
+def refusal(name: str, decision: Decision) -> ToolError | None:
+    """What is said to a call that may not go on; None if it may. Raises Asking."""
     if decision.decision == "allow":
         return None
     if decision.decision == "ask":
-        raise asking_about(request.tool.name, decision)
-    return Answer(decision, error=ToolError("denied", f"Denied: {decision.reason}"))
+        raise asking_about(name, decision)
+    return ToolError("denied", f"Denied: {decision.reason}")
+
+
+def _refused(request: "Request", decision: Decision) -> Answer | None:
+    error = refusal(request.tool.name, decision)
+    return None if error is None else Answer(decision, error=error)
 
 
 @attrs.frozen
@@ -232,7 +236,7 @@ class Calls:
             answers=request.answers,
         )
         request.trace.decision = found.decision
-        request.trace.links = _links(found.opened)
+        request.trace.links = found.opened.links
         return found
 
     def _read(self, request: Request) -> Answer:
@@ -418,12 +422,6 @@ def whole(decided: Decided) -> tuple[RootFacts, ...]:
         return decided.look.whole()
     except OSError:
         return decided.facts.roots
-
-
-def _links(opened: Opened) -> int | None:
-    """How many names a file has; None for anything else."""
-    status = opened.status
-    return status.st_nlink if status is not None and stat.S_ISREG(status.st_mode) else None
 
 
 def note(trace: Trace, answer: Answer) -> None:

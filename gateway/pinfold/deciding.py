@@ -4,15 +4,13 @@ Calls, explanations and hooks all come here. Everything may block.
 """
 
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
 import attrs
 
 from pinfold.memory.roots import Look, RootPath
 from pinfold.paths.errors import reraise
 from pinfold.paths.near import spelling_of
-from pinfold.paths.opened import Opened
+from pinfold.paths.opened import Closing, Opened
 from pinfold.paths.volume import Volumes
 from pinfold.paths.walk import glance, walk
 from pinfold.policy.decide import decide, guard
@@ -21,7 +19,7 @@ from pinfold_protocol.decision import Decision
 
 
 @attrs.frozen(eq=False)
-class Decided:
+class Decided(Closing):
     """What was found and decided. Its descriptors are open until it is closed: use it in `with`."""
 
     opened: Opened
@@ -29,15 +27,8 @@ class Decided:
     decision: Decision
     look: Look
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Give the descriptors back."""
         self.look.close()
         self.opened.close()
 

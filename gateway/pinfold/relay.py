@@ -7,7 +7,6 @@ The upstream opens the files by itself, so the race that a local call closes sta
 import base64
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any, Literal
@@ -15,11 +14,11 @@ from typing import Any, Literal
 import attrs
 
 from pinfold.audit.entry import Trace
-from pinfold.calls import Calls, Cancelled, Denied, Ticket, asking_about, whole
+from pinfold.calls import Calls, Cancelled, Denied, Ticket, refusal, whole
 from pinfold.deciding import Decided
 from pinfold.memory.retention import tag_for
 from pinfold.paths.errors import ChangedUnderfoot, reraise
-from pinfold.paths.opened import Opened, check, snapshot
+from pinfold.paths.opened import check, snapshot
 from pinfold.paths.walk import walk
 from pinfold.policy.decide import decide, guard
 from pinfold.policy.facts import Answers, Call
@@ -157,7 +156,7 @@ class Relay:
             each = held.enter_context(
                 self._calls.decided(session, errand.call(argument), path, answers=errand.answers)
             )
-            errand.traces.append(Trace(path, each.decision, _links(each.opened)))
+            errand.traces.append(Trace(path, each.decision, each.opened.links))
             found.append(each)
             if each.decision.decision != "allow":
                 return _Found(each.decision, tuple(found))
@@ -257,12 +256,8 @@ class Relay:
 
 
 def _refused(errand: Errand, decision: Decision) -> Relayed | None:
-    """The answer to a call that may not go on; None if it may. Raises Asking."""
-    if decision.decision == "allow":
-        return None
-    if decision.decision == "ask":
-        raise asking_about(errand.name, decision)
-    return Relayed(decision, error=ToolError("denied", f"Denied: {decision.reason}"))
+    error = refusal(errand.name, decision)
+    return None if error is None else Relayed(decision, error=error)
 
 
 def _forwarded(argument: PathArgument, path: str, found: Decided, *, scoped: bool) -> str:
@@ -286,11 +281,6 @@ def _require_same(first: _Found, last: _Found) -> None:
             one.opened.require_same(other.opened)
     except OSError as error:
         reraise(error, str(error.filename or ""))
-
-
-def _links(opened: Opened) -> int | None:
-    status = opened.status
-    return status.st_nlink if status is not None and stat.S_ISREG(status.st_mode) else None
 
 
 def _effects(plan: Plan, found: _Found) -> Iterable[Effect]:

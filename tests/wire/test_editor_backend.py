@@ -16,6 +16,8 @@ from editor import uri
 from support import Raw, decision, details, kind, read, request, resident_kib, write
 from typist import Typist, workspace_edit
 
+pytestmark = pytest.mark.slow  # a program for each way in which an editor may go wrong
+
 OLD, NEW = "one\ntwo\nthree\n", "one\nTWO\nthree\n"
 CHANGE = {"old_string": "two", "new_string": "TWO"}
 

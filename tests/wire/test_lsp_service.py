@@ -11,6 +11,8 @@ import pytest
 from editor import MOVES, TEXT, Editor, applied, spot, uri
 from support import peak_kib, read, request, snapshot, write
 
+pytestmark = pytest.mark.slow  # many programs, and editors that take their time
+
 NO_MOVES = {"applyEdit": True, "workspaceEdit": {"documentChanges": True}}
 LITERAL = {
     "codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}},

@@ -29,6 +29,8 @@ from support import (
     write,
 )
 
+pytestmark = pytest.mark.slow  # three programs for each test, and some that are mute or die
+
 INITIALIZE = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "t", "version": "0"}}
 
 

@@ -140,6 +140,7 @@ def test_a_surrogate_in_a_large_message_is_read_in_bounded_memory(raw: Raw) -> N
     assert peak_kib(raw.process.pid) < 250 * 1024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -359,6 +360,7 @@ def test_what_comes_before_the_opening_is_answered_as_unknown(raw: Raw, tmp_path
     assert "result" in answers["o"]
 
 
+@pytest.mark.slow
 def test_over_the_limit_requests_are_refused_and_the_end_is_heard(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     with Raw() as raw:

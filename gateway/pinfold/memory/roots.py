@@ -7,8 +7,6 @@ descriptors that stay open until the call ends.
 import errno
 import os
 import stat
-from types import TracebackType
-from typing import Self
 
 import attrs
 
@@ -16,7 +14,7 @@ from pinfold.memory.layouts import LAYOUTS, Surroundings
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.kernel import platform
 from pinfold.paths.literal import decode, encode, expand
-from pinfold.paths.opened import Opened, identity
+from pinfold.paths.opened import Closing, Opened, identity
 from pinfold.paths.volume import Volumes, entries_of, holds_file
 from pinfold.paths.walk import glance, walk
 from pinfold.policy.facts import Alias, Facts, Identity, Place, Reserved, RootFacts, Target
@@ -94,7 +92,7 @@ def _explicit(member: str, raw: str | None, home: str) -> str | None:
         raise invalid_params(member, error.message) from None
 
 
-class Look:
+class Look(Closing):
     """What lies at the roots right now. Holds descriptors: close it when the call ends.
 
     With `trust`, finds out the paths that confinement trusts as well; with `above`, what the whole
@@ -122,17 +120,6 @@ class Look:
         self._handles: list[int] = []
         self._opened: dict[RootKind, Opened] = {}
         self._found: dict[RootKind, RootFacts] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give the descriptors back."""

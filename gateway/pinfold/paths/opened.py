@@ -2,6 +2,8 @@
 
 import errno
 import os
+import stat
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -24,8 +26,29 @@ def identity(status: os.stat_result) -> Identity | None:
     return (status.st_dev, status.st_ino) if status.st_ino else None
 
 
+class Closing:
+    """What is given back at the end of a `with`."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what is held."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
 @attrs.define(eq=False)
-class Opened:
+class Opened(Closing):
     """A path, opened by descriptors that grant nothing. Close it when the call ends.
 
     `target` and `status` are None where nothing is there; `missing` are then the names that are
@@ -55,21 +78,16 @@ class Opened:
         while self.descriptors:
             os.close(self.descriptors.pop())
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def as_target(self) -> Target:
         """The facts that the policy needs."""
         problem = None if self.problem is None else describe(self.problem)
         return Target(self.literal, self.real, self.walked, problem, self.ways)
+
+    @property
+    def links(self) -> int | None:
+        """How many names a file has; None for anything else."""
+        status = self.status
+        return status.st_nlink if status is not None and stat.S_ISREG(status.st_mode) else None
 
     @property
     def parent_identity(self) -> Identity | None:
