@@ -73,7 +73,7 @@ be allowed, by which rule, and where its path really leads.
 Examples:
   pinfold explain notes/today.md
   pinfold explain src/main.py --tool write_file --profile main
-  pinfold explain 'grep -r TODO . | head' --tool run_shell_command
+  pinfold explain 'grep -r invoice . | head' --tool run_shell_command
   pinfold explain docs/a.md --rules rules.json --json
 
 Exit status: 0 allow, 1 deny or ask, 2 it could not be decided.
