@@ -5,7 +5,6 @@ Everything here may block, and is safe to call from several threads.
 
 import hashlib
 import os
-import secrets
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -777,7 +776,7 @@ def _outcome(relayed: "Relayed") -> str:
 def _id(member: str, given: str | None) -> str:
     if given == "":
         raise invalid_params(member, "must not be empty")
-    return given or f"{member.removesuffix('Id')}-{secrets.token_hex(8)}"
+    return given or f"{member.removesuffix('Id')}-{os.urandom(8).hex()}"
 
 
 def _real(path: str) -> str:

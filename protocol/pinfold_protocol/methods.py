@@ -4,6 +4,7 @@ Types are named here and imported when they are first asked for: making them is 
 when a gateway starts, and few hosts need them all.
 """
 
+from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
@@ -54,6 +55,7 @@ class Method:
         return None if self.result_name is None else _type(self.result_name)
 
 
+@cache
 def _type(name: str) -> type[Any]:
     module, _, cls = name.partition(".")
     found: type[Any] = getattr(import_module(f"pinfold_protocol.{module}"), cls)

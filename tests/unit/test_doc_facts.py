@@ -15,7 +15,7 @@ from pinfold import config, session
 from pinfold.audit import recorder
 from pinfold.backends import locks
 from pinfold.doctor.tree import Limits as Look
-from pinfold.doors import codec, mcp, native, process, rpc, wire
+from pinfold.doors import calling, codec, mcp, native, process, rpc, wire, workers
 from pinfold.doors.hook import events, judge, reads
 from pinfold.doors.hook import flags as hook_flags
 from pinfold.memory import documents, index
@@ -38,9 +38,9 @@ FIXED: list[tuple[str, tuple[object, ...]]] = [
     ("nesting of a message", (codec._MAX_DEPTH,)),
     ("requests under way", (rpc._MAX_RUNNING, rpc._MAX_HELD)),
     ("replies that the host has not read", (wire.CONGESTED, wire._FULL)),
-    ("calls that run at once", (native._WORKERS, native._SESSION_WORKERS)),
-    ("threads stuck", (native._ABANDONED,)),
-    ("questions asked for one call", (native._MOST_QUESTIONS,)),
+    ("calls that run at once", (workers._WORKERS, workers._SESSION_WORKERS)),
+    ("threads stuck", (workers._ABANDONED,)),
+    ("questions asked for one call", (calling._MOST_QUESTIONS,)),
     ("another gateway's lock", (round(locks._TRIES * locks._PAUSE),)),
     ("`shutdown`", (native._PUBLISHING_SECONDS,)),
     ("the end of an MCP client's input", (mcp._END_SECONDS,)),

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import re
-import secrets
 import stat
 
 from pinfold.paths.opened import snapshot
@@ -43,4 +42,4 @@ def _remove_one(directory: int, name: bytes) -> None:
 
 def temporary_name() -> bytes:
     """A name that nobody else has."""
-    return TEMPORARY[0] + secrets.token_hex(8).encode() + TEMPORARY[1]
+    return TEMPORARY[0] + os.urandom(8).hex().encode() + TEMPORARY[1]

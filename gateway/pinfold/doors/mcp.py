@@ -28,7 +28,8 @@ from pinfold_protocol.errors import (
 if TYPE_CHECKING:
     from pinfold.calls import Asking
     from pinfold.config import Settings
-    from pinfold.doors.native import Native, Progress
+    from pinfold.doors.native import Native
+    from pinfold.doors.progress import Progress
     from pinfold.flags import Flags
     from pinfold.session import Session
     from pinfold.upstreams import Client
@@ -255,7 +256,7 @@ class Mcp:
             params = attrs.evolve(settings.opening(project), session_id=_SESSION)
             gateway.open_session(params)
 
-        await self._native.in_session_pool(open_session)
+        await self._native.workers.for_session(open_session)
 
     def _opened(self, task: "asyncio.Task[None]") -> None:
         """Start what waited, in order and at once: nothing may overtake it."""
@@ -490,9 +491,9 @@ class Mcp:
 
         def listed() -> Any:
             session = self._native.gateway.sessions.get(_SESSION)
-            return self._native.on_pool(lambda: self._resources(session))
+            return self._native.workers.run(lambda: self._resources(session))
 
-        return self._with_session(request, lambda: self._native.in_order(_SESSION, listed))
+        return self._with_session(request, lambda: self._native.lanes.in_order(_SESSION, listed))
 
     def _resources(self, session: "Session") -> dict[str, Any]:
         documents = self._native.gateway.index(session).documents
@@ -522,7 +523,7 @@ class Mcp:
 
     def _subscribe(self, request: Request, params: dict[str, Any]) -> Any:
         uri, path = memory.uri_param(params)
-        return self._native.on_pool(lambda: self._subscriptions.add(uri, path))
+        return self._native.workers.run(lambda: self._subscriptions.add(uri, path))
 
     def _unsubscribe(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
         return self._subscriptions.remove(memory.uri_param(params)[0])

@@ -4,7 +4,7 @@ Knows no method but those of the lifecycle; a service does the rest.
 """
 
 import asyncio
-import secrets
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -389,7 +389,7 @@ def _as_object(params: Any) -> dict[str, Any]:
 
 
 def _internal(error: BaseException) -> RpcError:
-    error_id = secrets.token_hex(4)
+    error_id = os.urandom(4).hex()
     log_exception(error, error_id)
     message = "Internal error; the gateway's log has more under this id"
     return RpcError(errors.INTERNAL_ERROR, message, {"errorId": error_id})

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pinfold_protocol.framing import AnyFramer, Body, FramingError, Oversized
 
 _CHUNK = 1 << 20
+_LITTLE = 32 * 1024
+"""Read at first: most messages are small, and a large buffer is asked of the kernel each time."""
 _TURN = 64
 """Messages handled before the loop gets to do something else."""
 _BATCH = 16
@@ -42,6 +44,7 @@ class Wire:
         self.queued = 0
         self._paused: set[str] = set()
         self._ended = False
+        self._expected = _LITTLE
         self._pumping = False
         self._blocked = False  # the host must take something first
         self._watching = False
@@ -95,11 +98,12 @@ class Wire:
 
     def _readable(self) -> None:
         try:
-            data = os.read(self._reading, _CHUNK)
+            data = os.read(self._reading, self._expected)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             data = b""
+        self._expected = _CHUNK if len(data) == self._expected else _LITTLE
         self._received(data)
 
     def _read_in_thread(self) -> None:

@@ -127,7 +127,7 @@ class Mover:
         edit = workspace_edit(found, self._client.encoding, move=True)
         request.cancel = lambda: False  # the editor may have done it already
         said = await self._applied(edit)
-        if not await self._native.pooled(lambda: is_done(found)):
+        if not await self._native.workers.run(lambda: is_done(found)):
             if self._gone.done():
                 raise failed(f"The connection ends. Whether {found.old} moved is not known: look.")
             raise failed(f"The editor did not move the file{said}. {found.old} is where it was.")

@@ -128,10 +128,10 @@ class Service:
                 with opener.open(uri) as context:
                     return work(context)
 
-            return self._native.pooled(run)
+            return self._native.workers.run(run)
 
         async with self._free:
-            result: _T = await self._native.in_order(self._session_id, start)
+            result: _T = await self._native.lanes.in_order(self._session_id, start)
         return result
 
     async def _asked(self, uri: str, work: Callable[[Context], _T]) -> _T | None:
