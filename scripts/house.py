@@ -11,8 +11,8 @@ from itertools import chain
 from typing import Any
 from xml.sax.saxutils import escape
 
-import attrs
 import grimp
+import msgspec
 
 from pages import ROOT
 
@@ -20,11 +20,10 @@ PACKAGES = ("pinfold", "pinfold_protocol")
 # Modules of the distribution that are no room: what holds the version, and what runs `cli`.
 DOORSTEPS = ("pinfold", "pinfold.__main__")
 # What a distribution is called by those who import it, where that is another name.
-IMPORTED_AS = {"attrs": ("attrs", "attr")}
+IMPORTED_AS: dict[str, tuple[str, ...]] = {}
 
 
-@attrs.frozen
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """What rooms have in common, and how they are painted."""
 
     told: str
@@ -48,8 +47,7 @@ _FROM = {
 }
 
 
-@attrs.frozen
-class House:
+class House(msgspec.Struct, frozen=True):
     """`floors` from the roof down, each a list of rooms; `kinds` and `imports` by room."""
 
     floors: list[list[str]]

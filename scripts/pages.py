@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
-import attrs
+import msgspec
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -26,16 +26,14 @@ _PATTERNS = (
 _FOREIGN = ("node_modules", ".venv", "dist")
 
 
-@attrs.frozen
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """A link or an image: where it points, as written, and the line (from 1) of its paragraph."""
 
     line: int
     target: str
 
 
-@attrs.frozen
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """A fenced block. `line` (from 1) is that of its fence, `language` the first word after it;
     `note` is the comment that stands right before it, without the marks, or empty."""
 
@@ -45,8 +43,7 @@ class Block:
     note: str
 
 
-@attrs.frozen
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """A page. `path` is relative to the repository, with slashes."""
 
     path: str

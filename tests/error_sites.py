@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold.paths.errors import KINDS as ERRNOS
 from pinfold_protocol import errors
@@ -56,9 +56,8 @@ INSIDE = {
     "Unnamed": "paths: another way is taken",
     "ValueError": "caught where it is called: becomes the error of what was being read",
     "WouldBlock": "calls: tried again where waiting is allowed",
-    "_At": "convert: becomes -32602 with a place",
+    "below": "convert: becomes -32602 with a place",
     "_Stop": "doctor: becomes the finding `stopped`",
-    "_Unsupported": "compaction: left alone, with a reason",
 }
 MAKERS = {
     # Functions that return an error which is raised: their own sites are found in them
@@ -87,8 +86,7 @@ HANDED_ON = {
 """Errors that were made elsewhere."""
 
 
-@attrs.frozen
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """One place. `kind`: an anchor, None where the code hands on whatever kind it was given."""
 
     place: str

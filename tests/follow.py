@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import attrs
+import msgspec
 import tree_sitter
 import tree_sitter_json
 import yaml
@@ -120,8 +120,7 @@ class Reader:
         )
 
 
-@attrs.frozen
-class Marker:
+class Marker(msgspec.Struct, frozen=True):
     """What a block says of itself: it is not run, or it ends with this status. `wrong`: the marker
     cannot be understood."""
 

@@ -4,8 +4,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import attrs
+from dataclasses import dataclass
 
 from pinfold_protocol.session import MemoryOptions
 
@@ -13,7 +12,7 @@ RULES = "---\nname: Releases\ntype: feedback\n---\n\nReleases happen on Tuesdays
 BUILD = "---\nname: Build\ntype: project\n---\n\nThe build needs Python 3.11.\n"
 
 
-@attrs.frozen
+@dataclass(frozen=True)
 class Place:
     """Where everything is. `file` and `topic` give paths, `read` the bytes of one."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-import attrs
+import msgspec
 
 from pinfold.audit.entry import Entry, Trace
 from pinfold.backends.publish import Seam
@@ -51,7 +51,7 @@ from pinfold.tools.registry import (
     no_such_tool,
     offered,
 )
-from pinfold_protocol.convert import unstructure, wire_name
+from pinfold_protocol.convert import unstructure, wire_names
 from pinfold_protocol.decision import Decision, ExplainParams, RootKind, RuleSpec
 from pinfold_protocol.errors import RpcError, ToolError, invalid_params
 from pinfold_protocol.retention import RetentionTag
@@ -129,10 +129,9 @@ class Gateway:
         """Defaults for the sessions of this connection. Raises RpcError (-32602)."""
         recorder = None if options.audit is None else self._recorder_for(options.audit)
         if options.limits is not None:
-            for field in attrs.fields(Limits):
-                value = getattr(options.limits, field.name)
-                if value is not None and value < 1:
-                    raise invalid_params(f"limits.{wire_name(Limits, field)}", "must be at least 1")
+            for name, wire in wire_names(Limits).items():
+                if getattr(options.limits, name) < 1:
+                    raise invalid_params(f"limits.{wire}", "must be at least 1")
         upstreams = self._with_upstreams(options)
         self._require_readable(options.memory, options.rules, "connection", upstreams)
         # All of it is right: only now is any of it taken.
@@ -208,7 +207,7 @@ class Gateway:
         try:
             try:
                 errand = self.upstreams.errand(session, params.name, params.arguments)
-                errand = attrs.evolve(
+                errand = msgspec.structs.replace(
                     errand, ticket=ticket, traces=traces, answers=answers, on_progress=on_progress
                 )
                 relay = Relay(self.calls, lambda: self.limits.max_file_bytes)
@@ -403,7 +402,7 @@ class Gateway:
         while True:
             effective = session.effective
             # Only a denial of a change must fail closed where a reserved directory cannot be seen.
-            scope = attrs.evolve(effective.scope, protect_pinned=False)
+            scope = msgspec.structs.replace(effective.scope, protect_pinned=False)
             with Look(session.roots, scope, self._volumes, trust=True) as look:
                 readable = Readable(effective, session.answers)
                 result = index(look, session.roots, readable, kinds, most)
@@ -417,7 +416,7 @@ class Gateway:
         from pinfold.memory.index import Readable
         from pinfold.memory.survey import Survey
 
-        scope = attrs.evolve(session.scope, protect_pinned=True, hard_links="deny")
+        scope = msgspec.structs.replace(session.scope, protect_pinned=True, hard_links="deny")
         readable = Readable(session.effective, session.answers)
         with Look(session.roots, scope, self._volumes, trust=True) as look:
             yield Survey(look, readable.may)
@@ -490,8 +489,9 @@ class Gateway:
     def _memory(self, given: MemoryOptions | None) -> MemoryOptions:
         if given is None:
             return self._defaults
-        members = attrs.asdict(given, filter=lambda _, value: value is not None)
-        return attrs.evolve(self._defaults, **members)
+        members = msgspec.structs.asdict(given).items()
+        given_here = {name: value for name, value in members if value is not None}
+        return msgspec.structs.replace(self._defaults, **given_here)
 
     def _surroundings(self, project: str) -> Surroundings:
         git_root = find_git_root(project)
@@ -705,7 +705,7 @@ class Gateway:
             return self._explain_upstream(session, params)
         call = as_call(params.name)
         if call.action == "shell":
-            call = attrs.evolve(call, command=self._gate(session, params.arguments))
+            call = msgspec.structs.replace(call, command=self._gate(session, params.arguments))
         path = self._explained_path(session, params)
         with self._recording(session, params.name) as trace:
             trace.outcome = "explained"
@@ -721,7 +721,7 @@ class Gateway:
 
         try:
             errand = self.upstreams.errand(session, params.name, params.arguments, partly=True)
-            errand = attrs.evolve(errand, answers=session.answers)
+            errand = msgspec.structs.replace(errand, answers=session.answers)
             decision = Relay(self.calls, lambda: 0).decide(errand)
         except ToolError as error:
             raise invalid_params("arguments", error.message) from None

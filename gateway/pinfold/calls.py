@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold.audit.entry import Trace
 from pinfold.backends.base import Backend
@@ -136,8 +136,7 @@ def asking_about(tool: str, decision: Decision) -> Asking:
     return Asking(decision, ask_key(tool, decision))
 
 
-@attrs.frozen
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What became of a call: exactly one of `outcome` and `error` is there."""
 
     decision: Decision | None
@@ -165,8 +164,7 @@ def _refused(request: "Request", decision: Decision) -> Answer | None:
     return None if error is None else Answer(decision, error=error)
 
 
-@attrs.frozen
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One call with everything that its steps need. `answers`: to what was asked for this call."""
 
     session: Session
@@ -279,7 +277,7 @@ class Calls:
         )
         try:
             with look:
-                facts = attrs.evolve(decided.facts, roots=look.names_only())
+                facts = msgspec.structs.replace(decided.facts, roots=look.names_only())
         except OSError as error:
             reraise(error, str(error.filename or request.path))
         return decide(request.call, facts, effective, answers)

@@ -8,19 +8,19 @@ import os
 import stat
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold.flags import Flags, checked_prefix, default_path
 from pinfold_protocol.convert import structure
 from pinfold_protocol.errors import RpcError, invalid_params
 from pinfold_protocol.session import ConnectionOptions, Profile, ScopePatch, SessionOpenParams
+from pinfold_protocol.wire import Wire
 
 _MOST_BYTES = 1 << 20
-_CONNECTION = tuple(field.name for field in attrs.fields(ConnectionOptions))
+_CONNECTION = ConnectionOptions.__struct_fields__
 
 
-@attrs.frozen
-class UserConfig:
+class UserConfig(Wire, frozen=True):
     """The file. `tool_prefix` goes before the names of our tools, for hosts whose own have the
     same names; `backend` is the name of the upstream to be in front of; the rest is as in
     `session/open` and in `initializationOptions.pinfold`."""
@@ -36,8 +36,7 @@ class UserConfig:
     backend: str | None = None
 
 
-@attrs.frozen
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """Both together; flags win. `path` is the file that was read, if any."""
 
     connection: ConnectionOptions

@@ -5,7 +5,7 @@ Calls, explanations and hooks all come here. Everything may block.
 
 from collections.abc import Mapping
 
-import attrs
+import msgspec
 
 from pinfold.memory.roots import Look, RootPath
 from pinfold.paths.errors import reraise
@@ -18,8 +18,7 @@ from pinfold.policy.facts import Answers, Call, Effective, Facts, ShellVerdict, 
 from pinfold_protocol.decision import Decision
 
 
-@attrs.frozen(eq=False)
-class Decided(Closing):
+class Decided(Closing, msgspec.Struct, frozen=True, eq=False):
     """What was found and decided. Its descriptors are open until it is closed: use it in `with`."""
 
     opened: Opened
@@ -33,8 +32,7 @@ class Decided(Closing):
         self.opened.close()
 
 
-@attrs.frozen
-class Ground:
+class Ground(msgspec.Struct, frozen=True):
     """What is decided on: the roots, the scope in force, and what was answered to its questions.
     `record`: the real path of the gateway's own record, None where none is kept."""
 
@@ -66,7 +64,7 @@ def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> D
         else:
             facts = Facts(opened.as_target(), look.names_only())
         if call.foreign and guard(scope) is not None:
-            facts = attrs.evolve(facts, spelling=spelling_of(opened))
+            facts = msgspec.structs.replace(facts, spelling=spelling_of(opened))
         return Decided(opened, facts, decide(call, facts, effective, ground.answers), look)
     except BaseException as error:
         look.close()

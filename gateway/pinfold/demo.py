@@ -8,7 +8,7 @@ import os
 import tempfile
 from typing import Any
 
-import attrs
+import msgspec
 from rich.console import Console
 from rich.panel import Panel
 from rich.syntax import Syntax
@@ -24,8 +24,7 @@ _RULE = "# House rules\n\nReleases happen on Tuesdays. Ask before touching the b
 _TOPIC = "---\nname: Build\ntype: project\n---\n\nThe build needs Python 3.11.\n"
 
 
-@attrs.frozen
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where the demo lives."""
 
     base: str

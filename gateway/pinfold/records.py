@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import attrs
+import msgspec
 
 from pinfold.audit.line import Record, parse
 from pinfold.audit.reader import Trail
@@ -21,8 +21,7 @@ DONE, FAILED, INTERRUPTED = 0, 2, 130
 _POLL_SECONDS = 0.25
 
 
-@attrs.frozen
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """What of the record is asked for; what is missing in it is always told."""
 
     denied: bool = False

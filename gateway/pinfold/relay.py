@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any, Literal
 
-import attrs
+import msgspec
 
 from pinfold.audit.entry import Trace
 from pinfold.calls import Calls, Cancelled, Denied, Ticket, refusal, whole
@@ -48,8 +48,7 @@ _READS = ("read_file",)
 _CHANGES = ("write_file", "edit")
 
 
-@attrs.frozen
-class Effect:
+class Effect(msgspec.Struct, frozen=True):
     """A path in managed memory that is not what it was before the call."""
 
     root: RootKind
@@ -57,8 +56,7 @@ class Effect:
     kind: Literal["created", "changed", "deleted"]
 
 
-@attrs.frozen
-class Relayed:
+class Relayed(msgspec.Struct, frozen=True):
     """What became of a call: exactly one of `result` (as the upstream answered, without our keys)
     and `error` is there."""
 
@@ -75,8 +73,7 @@ class Relayed:
         return self.error is not None and self.error.kind == "denied"
 
 
-@attrs.frozen
-class Errand:
+class Errand(msgspec.Struct, frozen=True):
     """One call with everything that its steps need. `paths`: absolute, one for each of the plan's;
     `traces` gets what is found out about each, for the record."""
 
@@ -114,8 +111,7 @@ class Errand:
         )
 
 
-@attrs.frozen
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """What was decided about all paths: the first that is not allowed decides, else the first."""
 
     decision: Decision
@@ -177,7 +173,7 @@ class Relay:
                     if refused := _refused(errand, self._decide(again, errand).decision):
                         return refused
             errand.ticket.require_wanted()
-            return attrs.evolve(relayed, tag=self._tag(found, relayed.result))
+            return msgspec.structs.replace(relayed, tag=self._tag(found, relayed.result))
 
     def _tag(self, found: _Found, result: Params | None) -> RetentionTag | None:
         """Only where the gateway reads the same at that very path, and nothing else came back."""
@@ -232,7 +228,7 @@ class Relay:
                 if session.closed:
                     raise Cancelled
                 relayed = self._send(errand, last)
-                return attrs.evolve(relayed, effects=tuple(_effects(errand.plan, last)))
+                return msgspec.structs.replace(relayed, effects=tuple(_effects(errand.plan, last)))
 
     def _send(self, errand: Errand, found: _Found) -> Relayed:
         """Tell the upstream, and wait. A failure is an answer too: what it did is not known."""

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-import attrs
+import msgspec
 
 from pinfold.memory.roots import RootPath
 from pinfold.paths.known import KnownFiles
 from pinfold.policy.facts import AskKey, Effective
 from pinfold.policy.rules import Rule
 from pinfold.policy.scopes import effective
-from pinfold_protocol.convert import wire_name
+from pinfold_protocol.convert import wire_names
 from pinfold_protocol.decision import Asked
 from pinfold_protocol.errors import UNKNOWN_SESSION, RpcError, invalid_params, short
 from pinfold_protocol.retention import RetentionTag
@@ -24,7 +24,7 @@ _V = TypeVar("_V")
 LOCAL, EDITOR = "local", "editor"
 MOST_TAGS = 100_000
 MOST_ID_CHARS = 1000
-_ON_WIRE = {wire_name(Scope, field): field.name for field in attrs.fields(Scope)}
+_ON_WIRE = {wire: name for name, wire in wire_names(Scope).items()}
 
 _OTHER_ID = "end it, or choose another id"
 
@@ -51,7 +51,7 @@ def put(memory: dict[_K, _V], key: _K, value: _V) -> None:
 
 def effective_scope(profile: Profile, patch: ScopePatch | None) -> Scope:
     """A profile's scope with overrides."""
-    return attrs.evolve(PROFILES[profile], **merge({}, patch))  # type: ignore[arg-type]
+    return msgspec.structs.replace(PROFILES[profile], **merge({}, patch))
 
 
 class Gate:
@@ -89,8 +89,7 @@ class Gate:
                 self._condition.notify_all()
 
 
-@attrs.frozen
-class _Turn:
+class _Turn(msgspec.Struct, frozen=True):
     """What a turn asks for: whole, or some members of the scope."""
 
     profile: Profile | None
@@ -179,7 +178,7 @@ class Session:
     def begin_turn(self, turn_id: str, profile: Profile | None, patch: ScopePatch | None) -> None:
         """Narrow the scope. Returns as `configure` does. Raises RpcError (-32602) if the turn is
         active already."""
-        members = {} if profile is None else attrs.asdict(PROFILES[profile])
+        members = {} if profile is None else msgspec.structs.asdict(PROFILES[profile])
         with self.gate.closed():
             if turn_id in self._turns:
                 raise invalid_params("turnId", f"a turn with this id is active; {_OTHER_ID}")

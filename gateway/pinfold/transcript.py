@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
+import msgspec
 
 if TYPE_CHECKING:
     from pinfold.compaction import Verdict
@@ -22,8 +22,7 @@ class Unreadable(Exception):
     """The file holds no history; the text says why, and where."""
 
 
-@attrs.frozen
-class Transcript:
+class Transcript(msgspec.Struct, frozen=True):
     """A history, and what it stood in: `envelope` is the object around the list and `member` the
     list's name in it; `lines` are the objects of JSON Lines, whose messages may be wrapped once
     more (`{message: {…}}`, `{payload: {…}}`); `at` says which lines had one."""

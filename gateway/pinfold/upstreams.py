@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-import attrs
+import msgspec
 
 from pinfold.calls import Ticket, read_arguments
 from pinfold.paths.literal import expand
@@ -34,8 +34,7 @@ class Owner(Protocol):
     on_trouble: Callable[[str], None]
 
 
-@attrs.define
-class Client:
+class Client(msgspec.Struct):
     """What the client behind the gateway can do for an upstream; a door fills it in. Called on
     threads of the upstream's, and may not block."""
 

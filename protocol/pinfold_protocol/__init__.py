@@ -1,6 +1,6 @@
 """The contract between a host and pinfold: types, methods, errors, framing, and a client.
 
-Needs attrs and cattrs, and nothing of the gateway. README.md beside this package says it in words.
+Needs msgspec, and nothing of the gateway. README.md beside this package says it in words.
 """
 
 PROTOCOL_VERSION = 1

@@ -4,13 +4,12 @@
 every spawn imports it. A test keeps its keys in step with `errors` and `decision`.
 """
 
-import attrs
+import msgspec
 
 from pinfold_protocol import errors
 
 
-@attrs.frozen
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """One kind of error. `name`: its anchor in docs/errors.md, which stays; `means`: what happened
     and why; `then`: what to do next. Both are plain sentences."""
 

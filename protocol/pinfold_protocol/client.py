@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self
 
-import attrs
+import msgspec
 
 from pinfold_protocol import methods
 from pinfold_protocol.compaction import (
@@ -289,8 +289,7 @@ class Client:
             future.set_result(message["result"])
 
 
-@attrs.frozen
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """An open session of a Client."""
 
     client: Client

@@ -3,11 +3,10 @@
 Lengths are UTF-16 units, as the hosts count that this was observed of.
 """
 
-from typing import Any, Literal
-
-import attrs
+from typing import Any, ClassVar, Literal
 
 from pinfold_protocol.retention import RetentionTag
+from pinfold_protocol.wire import Wire
 
 Format = Literal["gemini", "openai", "anthropic", "records"]
 ClearedKind = Literal["tool", "nested-media", "media"]
@@ -17,8 +16,7 @@ Names = list[str] | Literal["*"]
 CLEARED_TEXT = "[Old tool result content cleared]"
 
 
-@attrs.frozen
-class TurnTrigger:
+class TurnTrigger(Wire, frozen=True):
     """Before a user message: the idle rule, else the size rule.
 
     `idle_seconds`: since the last request to the model was answered; null if none was yet.
@@ -28,24 +26,21 @@ class TurnTrigger:
     kind: Literal["turn"] = "turn"
 
 
-@attrs.frozen
-class ResultsTrigger:
+class ResultsTrigger(Wire, frozen=True):
     """Before tool results are sent back: the size rule. `pending` is what is about to be sent, one
     message or a list of them, in the format of the history; it counts, and is never cleared."""
 
-    pending: Any = attrs.field(default=None, metadata={"raw": True})
+    pending: Any = None
     kind: Literal["results"] = "results"
 
 
-@attrs.frozen
-class ForceTrigger:
+class ForceTrigger(Wire, frozen=True):
     """On request: everything that is not recent goes, whatever the thresholds."""
 
     kind: Literal["force"] = "force"
 
 
-@attrs.frozen
-class PressureTrigger:
+class PressureTrigger(Wire, frozen=True):
     """The host is short of memory: the idle rule at any gap, else the size rule."""
 
     kind: Literal["pressure"] = "pressure"
@@ -60,8 +55,7 @@ TRIGGERS: dict[str, type[Any]] = {
 }
 
 
-@attrs.frozen
-class CompactSettings:
+class CompactSettings(Wire, frozen=True):
     """What to keep. A null member has its default; a threshold of -1 (or below 0) is disabled.
 
     `keep_recent` (5): how many results stay whatever happens. `idle_threshold_minutes` (60).
@@ -81,8 +75,7 @@ class CompactSettings:
     reads: dict[str, str] | None = None
 
 
-@attrs.frozen
-class HistoryRecord:
+class HistoryRecord(Wire, frozen=True):
     """One item of a history in the format `"records"`: one tool result, or one piece of media.
 
     `tool` is null for media in a message. `chars` is the length of the text, `media` the number of
@@ -100,33 +93,32 @@ class HistoryRecord:
     tag: RetentionTag | None = None
 
 
-@attrs.frozen
-class CompactParams:
+class CompactParams(Wire, frozen=True):
     """`context/compact`. `history` is a list in the given format; `tags` maps the ids of calls to
     the retention tags that came with their results."""
 
     format: Format
-    history: list[Any] = attrs.field(metadata={"raw": True})
+    history: list[Any]
     trigger: Trigger
     session_id: str | None = None
     settings: CompactSettings | None = None
     tags: dict[str, RetentionTag] | None = None
 
 
-@attrs.frozen
-class Cleared:
+class Cleared(Wire, frozen=True):
     """One thing that was cleared, by index in the history; `part` is null where a message is one
     result. `path` is there where the history records exactly one for it."""
+
+    omitted: ClassVar[tuple[str, ...]] = ("call_id", "path")
 
     message: int
     part: int | None
     kind: ClearedKind
-    call_id: str | None = attrs.field(default=None, metadata={"omit_null": True})
-    path: str | None = attrs.field(default=None, metadata={"omit_null": True})
+    call_id: str | None = None
+    path: str | None = None
 
 
-@attrs.frozen
-class CompactMeta:
+class CompactMeta(Wire, frozen=True):
     """What the rule did. `evicted_paths` lists files whose text is no longer in the history, as the
     calls wrote them; `unresolved_evictions` counts results whose path is not known. `tokens_saved`
     is an estimate: a quarter of the characters, and 1600 for a piece of media.
@@ -134,6 +126,8 @@ class CompactMeta:
     Only the size rule has the characters: of all that counts, before (with what is pending) and
     after (without it), and of what is pending.
     """
+
+    omitted: ClassVar[tuple[str, ...]] = ("chars_before", "chars_after", "chars_pending")
 
     reason: Reason
     tools_cleared: int
@@ -144,13 +138,12 @@ class CompactMeta:
     tokens_saved: int
     evicted_paths: list[str]
     unresolved_evictions: int
-    chars_before: int | None = attrs.field(default=None, metadata={"omit_null": True})
-    chars_after: int | None = attrs.field(default=None, metadata={"omit_null": True})
-    chars_pending: int | None = attrs.field(default=None, metadata={"omit_null": True})
+    chars_before: int | None = None
+    chars_after: int | None = None
+    chars_pending: int | None = None
 
 
-@attrs.frozen
-class Superseded:
+class Superseded(Wire, frozen=True):
     """A preserved read that is no longer what its file holds, as far as is known: `sha256` is of
     what was read, `current` of what was read or written last."""
 
@@ -161,8 +154,7 @@ class Superseded:
     current: str
 
 
-@attrs.frozen
-class LeftAlone:
+class LeftAlone(Wire, frozen=True):
     """Something in the history whose shape is not known, and what about it."""
 
     message: int
@@ -170,8 +162,7 @@ class LeftAlone:
     problem: str
 
 
-@attrs.frozen
-class CompactReport:
+class CompactReport(Wire, frozen=True):
     """For whoever wants to know: how many results were preserved and how long their text is, which
     of them are out of date, and what was left alone because its shape is not known."""
 
@@ -181,18 +172,16 @@ class CompactReport:
     left_alone: list[LeftAlone]
 
 
-@attrs.frozen
-class CompactResult:
+class CompactResult(Wire, frozen=True):
     """The answer to `context/compact`. `meta` is null where no rule triggered."""
 
-    history: list[Any] = attrs.field(metadata={"raw": True})
+    history: list[Any]
     cleared: list[Cleared]
     meta: CompactMeta | None
     report: CompactReport
 
 
-@attrs.frozen
-class Reread:
+class Reread(Wire, frozen=True):
     """A document of managed memory that the session had read. `path` is the real path."""
 
     path: str
@@ -200,8 +189,7 @@ class Reread:
     pinned: bool
 
 
-@attrs.frozen
-class ResetResult:
+class ResetResult(Wire, frozen=True):
     """The answer to `context/reset`: what the session had read of managed memory, oldest first."""
 
     reread: list[Reread]

@@ -1,60 +1,140 @@
-"""One cattrs converter for exactly these types, strict where a typo would fail open.
+"""JSON values and the types of the contract, strict where a typo would fail open.
 
 Nothing is coerced: a number is no string, `true` is no number, an unknown member is an error.
+msgspec converts what needs nothing else; the rules stand here, in words for whoever sent a value,
+and a property shows that both say the same (tests/unit/test_convert.py).
 """
 
 import math
-import sys
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar, get_origin
+from collections.abc import Callable, Iterable
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import attrs
-from cattrs import Converter
-from cattrs.errors import (
-    BaseValidationError,
-    ClassValidationError,
-    ForbiddenExtraKeysError,
-    IterableValidationError,
-)
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+import msgspec
 
-from pinfold_protocol.decision import RuleSource, Source
 from pinfold_protocol.errors import invalid_params, short
-from pinfold_protocol.session import ScopePatch
-from pinfold_protocol.tools import AnyContent, Content, ImageContent, TextContent, ToolResult
+from pinfold_protocol.wire import Wire
 
 T = TypeVar("T")
-
-_NAMES = {str: "a string", bool: "true or false"}
+_Read = Callable[[Any], Any]
+"""A JSON value → a value of one type. Raises _Problem."""
+_Write = Callable[[Any], Any]
+"""A value of one type → JSON."""
 
 
 class _Problem(Exception):
-    """What is wrong with a value, in words for whoever sent it."""
+    """What is wrong with a value, in words for whoever sent it; and where in it."""
+
+    def __init__(self, words: str, path: str = "") -> None:
+        super().__init__(words)
+        self.words = words
+        self.path = path
+
+    def below(self, step: str) -> "_Problem":
+        """The same problem, seen from one level above."""
+        return _Problem(self.words, _join(step, self.path))
 
 
-def camel(name: str) -> str:
-    """`session_id` → `sessionId`."""
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)
+def _join(outer: str, inner: str) -> str:
+    if not outer or not inner or inner.startswith("["):
+        return outer + inner
+    return f"{outer}.{inner}"
 
 
-def wire_name(cls: type[Any], field: "attrs.Attribute[Any]") -> str:
-    """The name that a member has on the wire."""
-    if "wire_name" in field.metadata:
-        return str(field.metadata["wire_name"])
-    return field.name if getattr(cls, "snake_case_on_wire", False) else camel(field.name)
+def structure(value: Any, cls: type[T], at: str = "") -> T:
+    """A JSON value → an instance of `cls`, a type of the contract or built of them.
+
+    Raises RpcError (-32602) that names the first member that is wrong, below `at`.
+    """
+    wanted: Any = cls
+    if _is_plain(wanted):
+        try:
+            return msgspec.convert(value, cls)
+        except (msgspec.ValidationError, UnicodeError):
+            pass  # our own rules say it better, or know that 5.0 is whole
+    try:
+        built: T = _reader(wanted)(value)
+    except _Problem as problem:
+        raise invalid_params(_join(at, problem.path), problem.words) from None
+    return built
 
 
-def _exactly(expected: type[Any]) -> Callable[[Any, Any], Any]:
-    def structure(value: Any, _: Any) -> Any:
+def unstructure(value: Any) -> Any:
+    """An instance of one of our types → its JSON value; anything else stays as it is."""
+    cls: Any = type(value)
+    return _writer(cls)(value)
+
+
+def wire_names(cls: type[Any]) -> dict[str, str]:
+    """The names that the members of a type have on the wire, by their own, in order."""
+    names = zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True)
+    return {name: wire for name, wire in names if name not in _off_wire(cls)}
+
+
+def _off_wire(cls: type[Any]) -> set[str]:
+    """Members that are none on the wire."""
+    inner = (cls.given_in, cls.further_in) if issubclass(cls, Wire) else ()
+    return {name for name in inner if name is not None}
+
+
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    """The types of the members that are on the wire, by their own names."""
+    hints = get_type_hints(cls)
+    return {name: hints[name] for name in wire_names(cls)}
+
+
+def _omitted(cls: type[Any]) -> tuple[str, ...]:
+    return cls.omitted if issubclass(cls, Wire) else ()
+
+
+def is_struct(cls: Any) -> bool:
+    """Whether it is one of our types."""
+    return isinstance(cls, type) and issubclass(cls, msgspec.Struct)
+
+
+# Reading
+
+
+@cache
+def _is_plain(wanted: Any) -> bool:
+    """Whether msgspec's own rules for a type are ours. A float may not be a number there."""
+    if wanted in (str, bool, int, NoneType, Any) or get_origin(wanted) is Literal:
+        return True
+    if get_origin(wanted) in (list, dict, Union, UnionType):
+        return all(_is_plain(each) for each in get_args(wanted))
+    if not is_struct(wanted) or _off_wire(wanted):
+        return False
+    strict = wanted.__struct_config__.forbid_unknown_fields
+    return strict and all(_is_plain(each) for each in _hints(wanted).values())
+
+
+@cache
+def _reader(wanted: Any) -> _Read:
+    if wanted in _SIMPLE:
+        return _SIMPLE[wanted]
+    origin, arguments = get_origin(wanted), get_args(wanted)
+    if origin is Literal:
+        return lambda value: _literal(value, arguments)
+    if origin is list:
+        return _list_reader(arguments[0])
+    if origin is dict:
+        return _dict_reader(arguments[1])
+    if origin in (Union, UnionType):
+        return _union_reader(arguments)
+    return _struct_reader(wanted)
+
+
+def _exactly(expected: type[Any], noun: str) -> _Read:
+    def read(value: Any) -> Any:
         if type(value) is not expected:
-            raise _Problem(f"must be {_NAMES[expected]}")
+            raise _Problem(f"must be {noun}")
         return value
 
-    return structure
+    return read
 
 
-def _whole_number(value: Any, _: Any) -> int:
+def _whole_number(value: Any) -> int:
     """As in JSON Schema, 5.0 is a whole number."""
     if type(value) is float and value.is_integer():
         return int(value)
@@ -63,340 +143,260 @@ def _whole_number(value: Any, _: Any) -> int:
     return value
 
 
-def _number(value: Any, _: Any) -> float:
+def _number(value: Any) -> float:
     if type(value) not in (int, float) or not math.isfinite(value):
         raise _Problem("must be a number")
     return float(value)
 
 
-def _object(value: Any, _: Any) -> dict[str, Any]:
+_SIMPLE: dict[Any, _Read] = {
+    str: _exactly(str, "a string"),
+    bool: _exactly(bool, "true or false"),
+    NoneType: _exactly(NoneType, "null"),
+    int: _whole_number,
+    float: _number,
+    Any: lambda value: value,
+}
+
+
+def _literal(value: Any, allowed: tuple[Any, ...]) -> Any:
+    if type(value) is not str or value not in allowed:
+        raise _Problem(f"must be {_one_of(allowed)}")
+    return value
+
+
+def _one_of(allowed: Iterable[Any]) -> str:
+    names = [f'"{each}"' for each in allowed]
+    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+
+
+def _list_reader(item: Any) -> _Read:
+    read = _reader(item)
+
+    def read_list(value: Any) -> list[Any]:
+        if type(value) is not list:
+            raise _Problem("must be a list")
+        return value if item is Any else [_at(f"[{i}]", read, each) for i, each in enumerate(value)]
+
+    return read_list
+
+
+def _dict_reader(item: Any) -> _Read:
+    read = _reader(item)
+
+    def read_dict(value: Any) -> dict[str, Any]:
+        members = _object(value)
+        if item is Any:
+            return members
+        return {name: _at(short(name), read, each) for name, each in members.items()}
+
+    return read_dict
+
+
+def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _Problem("must be an object")
     return value
 
 
-def _token(value: Any, _: Any) -> int | str | None:
-    if value is not None and type(value) not in (int, str):
-        raise _Problem("must be a string or a whole number")
-    return value  # type: ignore[no-any-return]
-
-
-def _literal(value: Any, literal: Any) -> Any:
-    if type(value) is not str or value not in literal.__args__:
-        raise _Problem("must be one of " + ", ".join(f'"{each}"' for each in literal.__args__))
-    return value
-
-
-def _structure_class(cls: type[Any]) -> Callable[[Any, Any], Any]:
-    fields = attrs.fields(cls)
-    names = {f.name: _override(cls, f) for f in fields}
-    build = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True, **names)
-    unsupported = [wire_name(cls, f) for f in fields if f.metadata.get("unsupported")]
-
-    def structure(value: Any, _: Any) -> Any:
-        if not isinstance(value, dict):
-            raise _Problem("must be an object")
-        for name in unsupported:
-            if value.get(name) is not None:
-                raise _Unsupported(name)
-        return build(value, cls)
-
-    return structure
-
-
-class _Unsupported(_Problem):
-    def __init__(self, member: str) -> None:
-        super().__init__("is not supported by this version of pinfold")
-        self.member = member
-
-
-def _structure_patch(cls: type[Any]) -> Callable[[Any, Any], ScopePatch]:
-    build = _structure_class(cls)
-
-    def structure(value: Any, _: Any) -> ScopePatch:
-        patch: ScopePatch = build(value, cls)
-        return attrs.evolve(patch, given=tuple(value))
-
-    return structure
-
-
-def _unstructure_class(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
-    fields = attrs.fields(cls)
-    names = {f.name: _override(cls, f) for f in fields}
-    return make_dict_unstructure_fn(cls, converter, **names)
-
-
-def _override(cls: type[Any], field: "attrs.Attribute[Any]") -> Any:
-    """By the field's metadata: `wire: False` is no member, `omit_null` is left out where it is
-    null, `raw` is somebody else's JSON: a list where the type says so, and not looked into."""
-    raw = field.metadata.get("raw")
-    return override(
-        rename=wire_name(cls, field),
-        omit=not field.metadata.get("wire", True),
-        omit_if_default=bool(field.metadata.get("omit_null")),
-        struct_hook=(_raw_list if _is_list(field.type) else _raw) if raw else None,
-        unstruct_hook=_same if raw else None,
-    )
-
-
-def _raw(value: Any, _: Any) -> Any:
-    return value
-
-
-def _raw_list(value: Any, _: Any) -> list[Any]:
-    if type(value) is not list:
-        raise _Problem("must be a list")
-    return value
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _structure_list(cls: Any) -> Callable[[Any, Any], Any]:
-    (item,) = cls.__args__
-
-    def structure(value: Any, _: Any) -> list[Any]:
-        if type(value) is not list:
-            raise _Problem("must be a list")
-        built = []
-        for index, each in enumerate(value):
-            try:
-                built.append(converter.structure(each, item))
-            except (BaseValidationError, _Problem) as error:
-                raise _At(f"[{index}]", error) from error
-        return built
-
-    return structure
-
-
-def _structure_dict(cls: Any) -> Callable[[Any, Any], Any]:
-    _, item = cls.__args__
-    if item is Any:
-        return _object
-
-    def structure(value: Any, _: Any) -> dict[str, Any]:
-        built = {}
-        for name, each in _object(value, None).items():
-            try:
-                built[name] = converter.structure(each, item)
-            except (BaseValidationError, _Problem) as error:
-                raise _At(short(name), error) from error
-        return built
-
-    return structure
-
-
-def _unstructure_dict(cls: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    item = cls.__args__[1]
-    if not attrs.has(item):
-        return _same
-    hook = converter.get_unstructure_hook(item)
-    return lambda value: {name: hook(each) for name, each in value.items()}
-
-
-class _At(_Problem):
-    """A problem with one item of a list or of an object."""
-
-    def __init__(self, step: str, inner: BaseException) -> None:
-        super().__init__(str(inner))
-        self.step = step
-        self.inner = inner
-
-
-def _is_literal(cls: Any) -> bool:
-    return get_origin(cls) is Literal
-
-
-def _is_dict(cls: Any) -> bool:
-    return get_origin(cls) is dict
-
-
-def _is_list(cls: Any) -> bool:
-    return get_origin(cls) is list
-
-
-def _is_token(cls: Any) -> bool:
-    return bool(cls == int | str | None)
-
-
-def _content(value: Any, _: Any) -> Content:
-    kind = value.get("type") if isinstance(value, dict) else None
-    if kind not in ("text", "image"):
-        raise _Problem('must be an item of type "text" or "image"')
-    if kind == "text":
-        return converter.structure(value, TextContent)
-    return converter.structure(value, ImageContent)
-
-
-_OURS = {"text": {"type", "text"}, "image": {"type", "data", "mimeType"}}
-
-
-def _any_content(value: Any, _: Any) -> AnyContent:
-    """An item of ours, or an upstream's as it stands."""
-    kind = value.get("type") if isinstance(value, dict) else None
-    if type(kind) is not str:
-        raise _Problem("must be an item with a type")
-    if set(value) != _OURS.get(kind):
-        return value  # type: ignore[no-any-return]
-    return _content(value, None)
-
-
-def _structure_result(cls: type[Any]) -> Callable[[Any, Any], ToolResult]:
-    """Leniently: further members of a result are an upstream's."""
-    build = _structure_class(cls)
-    known = {wire_name(cls, f) for f in attrs.fields(cls) if f.metadata.get("wire", True)}
-
-    def structure(value: Any, _: Any) -> ToolResult:
-        if not isinstance(value, dict):
-            raise _Problem("must be an object")
-        ours = {name: each for name, each in value.items() if name in known}
-        more = {name: each for name, each in value.items() if name not in known}
-        result: ToolResult = build(ours, cls)
-        return attrs.evolve(result, more=more) if more else result
-
-    return structure
-
-
-def _unstructure_result(cls: type[Any]) -> Callable[[ToolResult], dict[str, Any]]:
-    dump = _unstructure_class(cls)
-    return lambda result: {**result.more, **dump(result)} if result.more else dump(result)
-
-
-def _is_content(cls: Any) -> bool:
-    return bool(cls in (Content, AnyContent))
-
-
-def _trigger(value: Any, _: Any) -> Any:
-    from pinfold_protocol.compaction import TRIGGERS
-
-    kind = value.get("kind") if isinstance(value, dict) else None
-    if type(kind) is not str or kind not in TRIGGERS:
-        kinds = ", ".join(f'"{each}"' for each in TRIGGERS)
-        raise _Problem(f"must be an object whose kind is one of {kinds}")
-    return converter.structure(value, TRIGGERS[kind])
-
-
-def _names(value: Any, _: Any) -> Any:
-    if value is None or value == "*":
-        return value
-    if type(value) is not list or not all(type(each) is str for each in value):
-        raise _Problem('must be a list of strings, or "*"')
-    return value
-
-
-_PLAIN_SOURCES = ("profile", "override", "turn")
-
-
-def _source(value: Any, _: Any) -> Any:
-    if isinstance(value, dict):
-        return converter.structure(value, RuleSource)
-    if value is not None and value not in _PLAIN_SOURCES:
-        raise _Problem("must be a source of a decision")
-    return value
-
-
-def _one_of(wanted: Any) -> Callable[[Any], bool]:
-    return lambda cls: bool(cls == wanted)
-
-
-def _of_compaction(name: str, *, nullable: bool = False) -> Callable[[Any], bool]:
-    """A type of that module, which is not imported for this: few hosts need it."""
-
-    def matches(cls: Any) -> bool:
-        module = sys.modules.get("pinfold_protocol.compaction")
-        wanted = getattr(module, name, None)  # half of it may be there
-        return wanted is not None and bool(cls == (wanted | None if nullable else wanted))
-
-    return matches
-
-
-converter = Converter(forbid_extra_keys=True)
-for _type in (str, bool):
-    converter.register_structure_hook(_type, _exactly(_type))
-converter.register_structure_hook(int, _whole_number)
-converter.register_structure_hook(float, _number)
-converter.register_structure_hook_factory(_is_dict, _structure_dict)
-converter.register_structure_hook_func(_of_compaction("Trigger"), _trigger)
-converter.register_structure_hook_func(_of_compaction("Names", nullable=True), _names)
-converter.register_structure_hook_func(_one_of(Source | None), _source)
-converter.register_structure_hook_func(_is_token, _token)
-converter.register_structure_hook_func(_one_of(Content), _content)
-converter.register_structure_hook_func(_one_of(AnyContent), _any_content)
-converter.register_structure_hook_func(_is_literal, _literal)
-converter.register_structure_hook_factory(_is_list, _structure_list)
-converter.register_structure_hook_factory(attrs.has, _structure_class)
-converter.register_structure_hook_factory(lambda cls: cls is ScopePatch, _structure_patch)
-converter.register_structure_hook_factory(lambda cls: cls is ToolResult, _structure_result)
-converter.register_unstructure_hook_factory(attrs.has, _unstructure_class)
-converter.register_unstructure_hook_factory(lambda cls: cls is ToolResult, _unstructure_result)
-converter.register_unstructure_hook_func(
-    _is_content,
-    lambda item: item if type(item) is dict else converter.get_unstructure_hook(type(item))(item),
-)
-converter.register_unstructure_hook_func(
-    _of_compaction("Trigger"),
-    lambda trigger: converter.get_unstructure_hook(type(trigger))(trigger),
-)
-converter.register_unstructure_hook_func(
-    _one_of(Source | None),
-    lambda value: unstructure(value) if isinstance(value, RuleSource) else value,
-)
-converter.register_unstructure_hook_factory(_is_dict, _unstructure_dict)
-
-
-def structure(value: Any, cls: type[T], at: str = "") -> T:
-    """Plain JSON → an instance of `cls`.
-
-    Raises RpcError (-32602) that names the first member that is wrong, below `at`.
-    """
+def _at(step: str, read: _Read, value: Any) -> Any:
     try:
-        built: T = converter.get_structure_hook(cls)(value, cls)
-        return built
-    except (BaseValidationError, _Problem) as error:
-        path, problem = describe(error, bool(getattr(cls, "snake_case_on_wire", False)))
-        raise invalid_params(_join(at, path), problem) from None
+        return read(value)
+    except _Problem as problem:
+        raise problem.below(step) from None
 
 
-def unstructure(value: Any) -> Any:
-    """An instance of one of our types → plain JSON."""
-    return converter.get_unstructure_hook(type(value))(value)
+def _struct_reader(cls: type[Any]) -> _Read:
+    hints = _hints(cls)
+    members = [(name, wire, _reader(hints[name])) for name, wire in wire_names(cls).items()]
+    known = {wire for _, wire, _ in members}
+    required = {
+        field.name
+        for field in msgspec.structs.fields(cls)
+        if field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
+    }
+    given_in = cls.given_in if issubclass(cls, Wire) else None
+    further_in = cls.further_in if issubclass(cls, Wire) else None
+
+    def read_struct(value: Any) -> Any:
+        further = {name: each for name, each in _object(value).items() if name not in known}
+        if further and further_in is None:
+            raise _Problem("is not a known member", min(further))
+        built: dict[str, Any] = {}
+        if given_in is not None:
+            built[given_in] = tuple(value)
+        if further_in is not None:
+            built[further_in] = further
+        for name, wire, read in members:
+            if wire in value:
+                built[name] = _at(wire, read, value[wire])
+            elif name in required:
+                raise _Problem("is missing", wire)
+        return cls(**built)
+
+    return read_struct
 
 
-def describe(error: BaseException, snake: bool = False) -> tuple[str, str]:
-    """Where (dotted, in wire names; empty for the whole) and what is wrong first."""
-    if isinstance(error, _At):
-        path, problem = describe(error.inner, snake)
-        return _join(error.step, path), problem
-    if isinstance(error, _Unsupported):
-        return error.member, str(error)
-    if isinstance(error, ForbiddenExtraKeysError):
-        return sorted(map(str, error.extra_fields))[0], "is not a known member"
-    if isinstance(error, ClassValidationError | IterableValidationError):
-        return _describe_group(error, snake)
-    if isinstance(error, KeyError):
-        return str(error.args[0]), "is missing"
-    return "", str(error)
+def _union_reader(alternatives: tuple[Any, ...]) -> _Read:
+    """By the kind of JSON value: of each there is at most one alternative, but for objects, which
+    say which one they are."""
+    by_kind: dict[type[Any], _Read] = {}
+    tagged = tuple(each for each in alternatives if is_struct(each))
+    for each in alternatives:
+        if not is_struct(each):
+            by_kind.update(dict.fromkeys(_kinds(each), _reader(each)))
+    if len(tagged) == 1 and dict not in by_kind:
+        by_kind[dict] = _reader(tagged[0])
+    elif tagged:
+        by_kind[dict] = _tagged_reader(tagged, others=dict in by_kind)
+    nouns = _nouns(alternatives)
+    several = len(set(alternatives) - {NoneType}) > 1
+
+    def read(value: Any) -> Any:
+        found = by_kind.get(type(value))
+        if found is None:
+            raise _Problem(f"must be {nouns}")
+        try:
+            return found(value)
+        except _Problem:
+            if several and type(value) is not dict:  # none of them fits
+                raise _Problem(f"must be {nouns}") from None
+            raise
+
+    return read
 
 
-def _describe_group(
-    error: ClassValidationError | IterableValidationError, snake: bool
-) -> tuple[str, str]:
-    noted, plain = error.group_exceptions()
-    for inner in plain:
-        if isinstance(inner, ForbiddenExtraKeysError):
-            return describe(inner, snake)
-    if not noted:
-        return describe(plain[0], snake)
-    inner, note = noted[0]
-    if isinstance(inner, KeyError):
-        return describe(inner, snake)
-    path, problem = describe(inner, snake)
-    name = str(getattr(note, "name", ""))
-    return _join(name if snake else camel(name), path), problem
+def _kinds(wanted: Any) -> tuple[type[Any], ...]:
+    """The Python types of the JSON values that a type takes."""
+    if get_origin(wanted) is Literal:
+        return (str,)
+    if wanted in (int, float):
+        return (int, float)
+    return (get_origin(wanted) or wanted,)
 
 
-def _join(outer: str, inner: str) -> str:
-    if not outer or not inner or inner.startswith("["):
-        return outer + inner
-    return f"{outer}.{inner}"
+def _nouns(alternatives: tuple[Any, ...]) -> str:
+    """What a value may be; null is an alternative that goes without saying."""
+    several = [each for each in alternatives if each is not NoneType]
+    if len(several) == 1 and get_origin(several[0]) is Literal:
+        return _one_of(get_args(several[0]))
+    return " or ".join(dict.fromkeys(_noun(each) for each in several))
+
+
+def _noun(wanted: Any) -> str:
+    if get_origin(wanted) is Literal:
+        return " or ".join(f'"{each}"' for each in get_args(wanted))
+    nouns = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
+    kind = get_origin(wanted) or wanted
+    return nouns.get(kind, "a list" if kind is list else "an object")
+
+
+def _tagged_reader(alternatives: tuple[Any, ...], *, others: bool) -> _Read:
+    """For types that have a member of one value each, under the same name. With `others`, objects
+    of other members than theirs stay as they are."""
+    tag = _tag(alternatives[0])
+    by_tag = {each.__struct_defaults__[-1]: each for each in alternatives}
+    members = {value: set(wire_names(each).values()) for value, each in by_tag.items()}
+    which = "" if others else f" that is {_one_of(by_tag)}"
+
+    def read(value: Any) -> Any:
+        told = value.get(tag)
+        if others and type(told) is str and set(value) != members.get(told):
+            return value
+        if type(told) is not str or told not in by_tag:
+            raise _Problem(f"must be an object with a {tag}{which}")
+        return _reader(by_tag[told])(value)
+
+    return read
+
+
+def _tag(cls: type[Any]) -> str:
+    """By convention the last member: it has one value, which is its default."""
+    return str(cls.__struct_fields__[-1])
+
+
+# Writing
+
+
+@cache
+def _writer(cls: type[Any]) -> _Write:
+    if not is_struct(cls):
+        return lambda value: value
+    omitted = tuple(wire_names(cls)[name] for name in _omitted(cls))
+    if all(_is_flat(each) for each in _hints(cls).values()) and not _off_wire(cls):
+        return _flat_writer(omitted)
+    return _struct_writer(cls, omitted)
+
+
+@cache
+def _is_flat(wanted: Any) -> bool:
+    """Whether msgspec writes a member of this type as we do. What is somebody else's JSON is not
+    copied, so not that."""
+    if wanted in (str, bool, int, float, NoneType) or get_origin(wanted) is Literal:
+        return True
+    if get_origin(wanted) in (list, dict, Union, UnionType):
+        return all(_is_flat(each) for each in get_args(wanted))
+    if not is_struct(wanted) or _off_wire(wanted) or _omitted(wanted):
+        return False
+    return all(_is_flat(each) for each in _hints(wanted).values())
+
+
+def _flat_writer(omitted: tuple[str, ...]) -> _Write:
+    if not omitted:
+        return msgspec.to_builtins
+
+    def write(value: Any) -> Any:
+        plain = msgspec.to_builtins(value)
+        for name in omitted:
+            if plain[name] is None:
+                del plain[name]
+        return plain
+
+    return write
+
+
+def _struct_writer(cls: type[Any], omitted: tuple[str, ...]) -> _Write:
+    hints = _hints(cls)
+    members = [(name, wire, _member_writer(hints[name])) for name, wire in wire_names(cls).items()]
+    further_in = cls.further_in if issubclass(cls, Wire) else None
+
+    def write(value: Any) -> Any:
+        plain = {} if further_in is None else dict(getattr(value, further_in))
+        for name, wire, write_member in members:
+            member = getattr(value, name)
+            if member is not None or wire not in omitted:
+                plain[wire] = member if write_member is None else write_member(member)
+        return plain
+
+    return write
+
+
+def _member_writer(wanted: Any) -> _Write | None:
+    """None for what stays as it is."""
+    origin, arguments = get_origin(wanted), get_args(wanted)
+    if origin is list:
+        write = _member_writer(arguments[0])
+        if write is None:
+            return None
+        return lambda value: [write(each) for each in value]
+    if origin is dict:
+        write_value = _member_writer(arguments[1])
+        if write_value is None:
+            return None
+        return lambda value: {name: write_value(each) for name, each in value.items()}
+    if origin in (Union, UnionType):
+        return _union_writer(arguments)
+    return _writer(wanted) if is_struct(wanted) else None
+
+
+def _union_writer(alternatives: tuple[Any, ...]) -> _Write | None:
+    """By the type of the value; of lists and objects of ours there is at most one alternative."""
+    writers = {get_origin(each) or each: _member_writer(each) for each in alternatives}
+    if not any(writers.values()):
+        return None
+
+    def write(value: Any) -> Any:
+        found = writers.get(type(value))
+        return value if found is None else found(value)
+
+    return write

@@ -2,7 +2,9 @@
 
 from typing import Any, Literal
 
-import attrs
+import msgspec
+
+from pinfold_protocol.wire import Wire
 
 Verdict = Literal["allow", "ask", "deny"]
 Rule = Literal["pinned", "outside-memory", "base-rule", "shell", "unknown-tool", "default"]
@@ -12,8 +14,7 @@ Outcome = Literal["allow-once", "allow-session", "deny"]
 Asked = Literal["allow-once", "allow-session", "deny", "no-approver", "timeout"]
 
 
-@attrs.frozen
-class RuleSource:
+class RuleSource(Wire, frozen=True):
     """A base rule: its place in the list that it came in, counted from 0."""
 
     rule: int
@@ -26,8 +27,7 @@ class RuleSource:
 Source = Literal["profile", "override", "turn"] | RuleSource
 
 
-@attrs.frozen
-class Decision:
+class Decision(Wire, frozen=True):
     """One decision as data. `path` is the literal path, `resolved_path` the real one.
 
     `turn_id` is there where `source` is a turn; `asked` where a question was, or would have been,
@@ -46,8 +46,7 @@ class Decision:
     source: Source | None = None
 
 
-@attrs.frozen
-class RuleSpec:
+class RuleSpec(Wire, frozen=True):
     """A base rule. `tools`: names, or `"*"` for all. `paths`: gitignore patterns, a later one
     beating an earlier one; anchored at the file system's root with a leading `/`, at home with
     `~/`, else at the project root. Without `paths` it also covers calls that have no path."""
@@ -57,8 +56,7 @@ class RuleSpec:
     paths: list[str] | None = None
 
 
-@attrs.frozen
-class PermissionParams:
+class PermissionParams(Wire, frozen=True):
     """`permission/request`: the question that a base rule asks. `decision` says which rule, the
     path that was given and where it really leads."""
 
@@ -69,17 +67,15 @@ class PermissionParams:
     call_id: str | None = None
 
 
-@attrs.frozen
-class PermissionResult:
+class PermissionResult(Wire, frozen=True):
     """The answer: `allow-session` is for exactly this tool and real path, in this session."""
 
     outcome: Outcome
 
 
-@attrs.frozen
-class ExplainParams:
+class ExplainParams(Wire, frozen=True):
     """`policy/explain`: decide as a call would be decided, touching nothing."""
 
     session_id: str
     name: str
-    arguments: dict[str, Any] = attrs.Factory(dict)
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)

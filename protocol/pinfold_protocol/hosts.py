@@ -40,7 +40,7 @@ HOSTS: dict[str, CompactSettings] = {
         "read write edit bash glob grep list webfetch", {"read": "filePath"}, "pinfold_"
     ),
 }
-"""`clearable` and `reads` by host; `attrs.evolve` adds the rest."""
+"""`clearable` and `reads` by host; `msgspec.structs.replace` adds the rest."""
 
 
 def context_management(

@@ -2,16 +2,14 @@
 
 from typing import Literal
 
-import attrs
-
 from pinfold_protocol.decision import RootKind
+from pinfold_protocol.wire import Wire
 
 DocumentType = Literal["user", "feedback", "project", "reference"]
 DEFAULT_LIMIT = 200
 
 
-@attrs.frozen
-class MemoryIndexParams:
+class MemoryIndexParams(Wire, frozen=True):
     """`memory/index`. `kinds`: of which roots, all of them where it is null. `limit`: how many
     documents of each root at most, at least 1 (200 where it is null)."""
 
@@ -20,8 +18,7 @@ class MemoryIndexParams:
     limit: int | None = DEFAULT_LIMIT
 
 
-@attrs.frozen
-class MemoryDocument:
+class MemoryDocument(Wire, frozen=True):
     """One valid topic. `path` is absolute, below the root as it is configured; `relative_path` the
     same from the root on. `title` and `description` stand as in the file. `pinned`: a session that
     protects pinned memory may not change it under this name. `size_bytes` is of the whole file,
@@ -38,8 +35,7 @@ class MemoryDocument:
     modified: str
 
 
-@attrs.frozen
-class SkippedDocument:
+class SkippedDocument(Wire, frozen=True):
     """What looked like a topic and is none, or could not be looked at: why, without any of its
     content. A byte of a name that is no UTF-8 is U+FFFD here."""
 
@@ -48,8 +44,7 @@ class SkippedDocument:
     reason: str
 
 
-@attrs.frozen
-class MemoryIndexResult:
+class MemoryIndexResult(Wire, frozen=True):
     """The documents root by root (project, user, team): newest first, of the team's by path.
     `truncated`: some root has more of them than the limit let through."""
 

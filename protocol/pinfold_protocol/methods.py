@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
-import attrs
+import msgspec
 
 INITIALIZE = "initialize"
 INITIALIZED = "initialized"
@@ -35,8 +35,7 @@ FILE_DID_CHANGE = "file/didChange"
 PERMISSION_REQUEST = "permission/request"
 
 
-@attrs.frozen
-class Method:
+class Method(msgspec.Struct, frozen=True):
     """A method of ours: its params and result types (`module.Class`, below this package), and who
     sends it. A notification has no result."""
 

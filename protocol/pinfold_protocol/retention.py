@@ -2,15 +2,13 @@
 
 from typing import Literal
 
-import attrs
-
 from pinfold_protocol.decision import RootKind
+from pinfold_protocol.wire import Wire
 
 RETENTION_KEY = "pinfold/retention"
 
 
-@attrs.frozen
-class RetentionTag:
+class RetentionTag(Wire, frozen=True):
     """On a successful read whose real path is inside a memory root; describes what was read.
 
     `path` is the real path, `sha256` the hex digest of the whole file, null where it was streamed.

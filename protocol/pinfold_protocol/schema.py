@@ -10,11 +10,11 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 
-import attrs
+import msgspec
 
 from pinfold_protocol import PROTOCOL_VERSION, tools
 from pinfold_protocol.catalogue import DENIALS, RPC_ERRORS, TOOL_ERRORS, Kind
-from pinfold_protocol.convert import wire_name
+from pinfold_protocol.convert import wire_names
 from pinfold_protocol.errors import TOOL_ERROR_KINDS
 from pinfold_protocol.methods import METHODS
 from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
@@ -45,8 +45,8 @@ _TOOL_DETAILS = {
 def _told(cls: type[Any]) -> str:
     """A class's docstring in one line, its members by the names that they have on the wire."""
     told = " ".join((cls.__doc__ or "").split())
-    for field in attrs.fields(cls):
-        told = told.replace(f"`{field.name}`", f"`{wire_name(cls, field)}`")
+    for name, wire in wire_names(cls).items():
+        told = told.replace(f"`{name}`", f"`{wire}`")
     return told
 
 
@@ -82,32 +82,28 @@ class _Definitions:
 
     def _class(self, cls: type[Any]) -> Json:
         hints = typing.get_type_hints(cls)
-        told = " ".join((cls.__doc__ or "").split())
         properties: Json = {}
         required: list[str] = []
-        for field in attrs.fields(cls):
-            if field.metadata.get("wire") is False or field.metadata.get("unsupported"):
-                continue
-            name = wire_name(cls, field)
-            told = told.replace(f"`{field.name}`", f"`{name}`")  # as it is on the wire
-            properties[name] = self.of(hints[field.name]) | _default(field)
-            if field.default is attrs.NOTHING:
-                required.append(name)
+        fields = {field.name: field for field in msgspec.structs.fields(cls)}
+        for name, wire in wire_names(cls).items():
+            default = default_of(fields[name])
+            given = {} if default in (None, msgspec.NODEFAULT) else {"default": default}
+            properties[wire] = self.of(hints[name]) | given
+            if default is msgspec.NODEFAULT:
+                required.append(wire)
         return {
-            "description": told,
+            "description": _told(cls),
             "type": "object",
             "properties": properties,
             "required": required,
-            "additionalProperties": any(f.metadata.get("open") for f in attrs.fields(cls)),
+            "additionalProperties": getattr(cls, "further_in", None) is not None,
         }
 
 
-def _default(field: "attrs.Attribute[Any]") -> Json:
-    """What an absent member counts as, where that is not null."""
-    default: Any = field.default
-    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-        default = default.factory()
-    return {} if default in (attrs.NOTHING, None) else {"default": default}
+def default_of(field: msgspec.structs.FieldInfo) -> Any:
+    """What an absent member counts as; msgspec.NODEFAULT where it may not be absent."""
+    made = field.default_factory
+    return field.default if made is msgspec.NODEFAULT else made()
 
 
 def schema() -> Json:

@@ -1,10 +1,11 @@
 """Sessions, scopes and memory roots (sections 2, 3 and 7 of the contract)."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-import attrs
+import msgspec
 
 from pinfold_protocol.decision import RootKind, RuleSpec
+from pinfold_protocol.wire import Wire
 
 Profile = Literal["main", "extraction", "dream", "remember"]
 Shell = Literal["deny", "read-only", "unscoped"]
@@ -13,8 +14,7 @@ Staleness = Literal["detect", "require-read", "off"]
 LayoutName = Literal["qwen", "claude"]
 
 
-@attrs.frozen
-class Scope:
+class Scope(Wire, frozen=True):
     """What a session may do. The effective scope of a session is always whole."""
 
     confine_writes: bool
@@ -36,9 +36,11 @@ PROFILES: dict[Profile, Scope] = {
 }
 
 
-@attrs.frozen
-class ScopePatch:
+class ScopePatch(Wire, frozen=True):
     """Members that differ from the profile's. A null resets the member to the profile's."""
+
+    # Tells one that was null from one that was absent.
+    given_in: ClassVar[str | None] = "given"
 
     confine_writes: bool | None = None
     confine_reads: bool | None = None
@@ -49,12 +51,10 @@ class ScopePatch:
     bypass_ask: bool | None = None
     hard_links: HardLinks | None = None
     staleness: Staleness | None = None
-    # Tells a member that was null from one that was absent: names on the wire, in the order given.
-    given: tuple[str, ...] = attrs.field(default=(), metadata={"wire": False})
+    given: tuple[str, ...] = ()
 
 
-@attrs.frozen
-class MemoryOptions:
+class MemoryOptions(Wire, frozen=True):
     """Where the roots are: a named layout, and roots that replace it (absolute, or `~/`)."""
 
     layout: LayoutName | None = None
@@ -63,8 +63,7 @@ class MemoryOptions:
     team_root: str | None = None
 
 
-@attrs.frozen
-class Limits:
+class Limits(Wire, frozen=True):
     """Sizes in bytes, but for `read_lines`; `ask_seconds` is how long a question waits,
     `editor_seconds` how long an edit of an open document may take to be seen. Defaults for all
     sessions of a connection."""
@@ -77,8 +76,7 @@ class Limits:
     editor_seconds: int = 10
 
 
-@attrs.frozen
-class AuditOptions:
+class AuditOptions(Wire, frozen=True):
     """The record: one line for each decision, in a file of at most `max_bytes` (bytes) that is
     rotated, `keep` older ones being kept.
 
@@ -94,8 +92,7 @@ PathUse = Literal["read", "write", "create", "delete", "move-from", "move-to"]
 ServedTool = Literal["read_file", "write_file", "edit"]
 
 
-@attrs.frozen
-class ToolMapping:
+class ToolMapping(Wire, frozen=True):
     """What is known of one tool of an upstream.
 
     `paths`: its arguments that are a path, or a list of them, and what the tool does there.
@@ -104,26 +101,24 @@ class ToolMapping:
     `edits`, also `edits.old_string` and `edits.new_string`.
     """
 
-    paths: dict[str, PathUse] = attrs.Factory(dict)
-    arguments: list[str] = attrs.Factory(list)
+    paths: dict[str, PathUse] = msgspec.field(default_factory=dict)
+    arguments: list[str] = msgspec.field(default_factory=list)
     serves: ServedTool | None = None
-    words: dict[str, str] = attrs.Factory(dict)
+    words: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-@attrs.frozen
-class UpstreamOptions:
+class UpstreamOptions(Wire, frozen=True):
     """A file server that speaks MCP on stdio. `env` is laid over the gateway's own environment,
     `cwd` is absolute or begins with `~/`; `tools` says what is not known of its tools anyway."""
 
     command: str
-    args: list[str] = attrs.Factory(list)
+    args: list[str] = msgspec.field(default_factory=list)
     env: dict[str, str] | None = None
     cwd: str | None = None
     tools: dict[str, ToolMapping] | None = None
 
 
-@attrs.frozen
-class EditorSession:
+class EditorSession(Wire, frozen=True):
     """The editor's own session: what its language service sees, and under which renames and code
     actions are decided. Members are those of `session/open`.
 
@@ -139,8 +134,7 @@ class EditorSession:
     rules: list[RuleSpec] | None = None
 
 
-@attrs.frozen
-class ConnectionOptions:
+class ConnectionOptions(Wire, frozen=True):
     """`initializationOptions.pinfold`. Without `audit` nothing is recorded. `session`: for a client
     with text documents only. `upstreams`: by the name that `session/open` gives as `backend`."""
 
@@ -152,8 +146,7 @@ class ConnectionOptions:
     upstreams: dict[str, UpstreamOptions] | None = None
 
 
-@attrs.frozen
-class Root:
+class Root(Wire, frozen=True):
     """One memory root as it lies on the disk now. Paths are absolute.
 
     `path` is as configured; `real_path` what it resolves to (null if that cannot be said);
@@ -169,8 +162,7 @@ class Root:
     pinned: list[str]
 
 
-@attrs.frozen
-class SessionOpenParams:
+class SessionOpenParams(Wire, frozen=True):
     """`session/open`. `project_root` is an absolute path or a `file:` URI; `backend` is `local`
     (the default) or a configured upstream's name."""
 
@@ -183,8 +175,7 @@ class SessionOpenParams:
     rules: list[RuleSpec] | None = None
 
 
-@attrs.frozen
-class SessionResult:
+class SessionResult(Wire, frozen=True):
     """The answer to `session/open` and `session/configure`; `scope` is the whole effective one."""
 
     session_id: str
@@ -195,8 +186,7 @@ class SessionResult:
     prompt_rules: list[str]
 
 
-@attrs.frozen
-class SessionConfigureParams:
+class SessionConfigureParams(Wire, frozen=True):
     """`session/configure`: `scope` merges over the current one, `rules` replaces the session's own
     (an empty list takes them away)."""
 
@@ -205,8 +195,7 @@ class SessionConfigureParams:
     rules: list[RuleSpec] | None = None
 
 
-@attrs.frozen
-class TurnBeginParams:
+class TurnBeginParams(Wire, frozen=True):
     """`turn/begin`: narrow the session for one turn, to a profile or by single members. What would
     widen it has no effect."""
 
@@ -216,8 +205,7 @@ class TurnBeginParams:
     turn_id: str | None = None
 
 
-@attrs.frozen
-class TurnResult:
+class TurnResult(Wire, frozen=True):
     """The answer to `turn/begin`; `scope` is the effective one while the turn lasts."""
 
     turn_id: str
@@ -225,44 +213,38 @@ class TurnResult:
     prompt_rules: list[str]
 
 
-@attrs.frozen
-class TurnEndParams:
+class TurnEndParams(Wire, frozen=True):
     """`turn/end`."""
 
     session_id: str
     turn_id: str
 
 
-@attrs.frozen
-class TurnEndResult:
+class TurnEndResult(Wire, frozen=True):
     """The answer to `turn/end`: what is effective now."""
 
     scope: Scope
     prompt_rules: list[str]
 
 
-@attrs.frozen
-class SessionParams:
+class SessionParams(Wire, frozen=True):
     """The params of methods that only name a session."""
 
     session_id: str
 
 
-@attrs.frozen
-class SessionCloseResult:
+class SessionCloseResult(Wire, frozen=True):
     """How many calls the session made and how many of them were denied."""
 
     calls: int
     denials: int
 
 
-@attrs.frozen
-class SessionListParams:
+class SessionListParams(Wire, frozen=True):
     """`session/list`."""
 
 
-@attrs.frozen
-class SessionSummary:
+class SessionSummary(Wire, frozen=True):
     """One open session."""
 
     session_id: str
@@ -273,15 +255,13 @@ class SessionSummary:
     denials: int
 
 
-@attrs.frozen
-class SessionListResult:
+class SessionListResult(Wire, frozen=True):
     """All open sessions of this connection, in the order in which they were opened."""
 
     sessions: list[SessionSummary]
 
 
-@attrs.frozen
-class MemoryDidChangeParams:
+class MemoryDidChangeParams(Wire, frozen=True):
     """`memory/didChange`: a call of this session changed a file below a root. `root` is the root's
     kind, `path` the real path."""
 
@@ -291,8 +271,7 @@ class MemoryDidChangeParams:
     kind: Literal["created", "changed", "deleted"]
 
 
-@attrs.frozen
-class FileDidChangeParams:
+class FileDidChangeParams(Wire, frozen=True):
     """`file/didChange`: a call of this session, whose backend is the editor, changed a file on
     disk, since the file was not open there. `uri` names its real path."""
 
@@ -301,8 +280,7 @@ class FileDidChangeParams:
     kind: Literal["created", "changed"]
 
 
-@attrs.frozen
-class RootsResult:
+class RootsResult(Wire, frozen=True):
     """`memory/roots`."""
 
     roots: list[Root]

@@ -1,28 +1,27 @@
 """Tools: how they are listed and called, their arguments and details (section 4).
 
 Names and arguments of tools are `snake_case` on the wire, since models see those; everything else
-is `camelCase`. A class says which it is by `snake_case_on_wire`.
+is `camelCase`.
 """
 
 from typing import Any, ClassVar, Literal
 
-import attrs
+import msgspec
 
 from pinfold_protocol.errors import ToolErrorKind
+from pinfold_protocol.wire import Arguments, Wire
 
 DETAILS_KEY = "pinfold/details"
 DECISION_KEY = "pinfold/decision"
 
 LineEnding = Literal["lf", "crlf", "cr", "mixed"]
 Source = Literal["disk", "buffer"]
-_TOLD = {"omit_null": True}
+_TOLD = ("source", "version")
+"""Members that are there with an editor only."""
 
 
-@attrs.frozen
-class ReadFileArguments:
+class ReadFileArguments(Arguments, frozen=True):
     """`read_file` and `read_memory`. Lines count from 0 and include their endings."""
-
-    snake_case_on_wire: ClassVar[bool] = True
 
     file_path: str
     offset: int | None = None
@@ -31,11 +30,8 @@ class ReadFileArguments:
     encoding: str | None = None
 
 
-@attrs.frozen
-class WriteFileArguments:
+class WriteFileArguments(Arguments, frozen=True):
     """`write_file`: the whole new content."""
-
-    snake_case_on_wire: ClassVar[bool] = True
 
     file_path: str
     content: str
@@ -44,22 +40,16 @@ class WriteFileArguments:
     dry_run: bool | None = None
 
 
-@attrs.frozen
-class Replacement:
+class Replacement(Arguments, frozen=True):
     """One replacement: `old_string` must match exactly once, unless `replace_all`."""
-
-    snake_case_on_wire: ClassVar[bool] = True
 
     old_string: str
     new_string: str
     replace_all: bool | None = None
 
 
-@attrs.frozen
-class EditArguments:
+class EditArguments(Arguments, frozen=True):
     """`edit`: one replacement, or several in `edits`, applied in order, all or none."""
-
-    snake_case_on_wire: ClassVar[bool] = True
 
     file_path: str
     old_string: str | None = None
@@ -71,8 +61,7 @@ class EditArguments:
     dry_run: bool | None = None
 
 
-@attrs.frozen
-class ReadDetails:
+class ReadDetails(Wire, frozen=True):
     """What a read showed: `start_line` inclusive, `end_line` exclusive, both from 0.
 
     `truncated` says that a limit of the gateway cut the text; `next_offset` and `next_column` say
@@ -80,6 +69,8 @@ class ReadDetails:
     With an editor, `source` says where that was read: in its open document, of which it is then
     the `version`, or on the disk.
     """
+
+    omitted: ClassVar[tuple[str, ...]] = _TOLD
 
     path: str
     start_line: int
@@ -93,27 +84,29 @@ class ReadDetails:
     line_ending: LineEnding | None
     size_bytes: int
     sha256: str | None
-    source: Source | None = attrs.field(default=None, metadata=_TOLD)
-    version: int | None = attrs.field(default=None, metadata=_TOLD)
+    source: Source | None = None
+    version: int | None = None
 
 
-@attrs.frozen
-class ImageDetails:
+class ImageDetails(Wire, frozen=True):
     """What a read of an image gave."""
+
+    omitted: ClassVar[tuple[str, ...]] = _TOLD
 
     path: str
     mime_type: str
     size_bytes: int
     sha256: str
-    source: Source | None = attrs.field(default=None, metadata=_TOLD)
-    version: int | None = attrs.field(default=None, metadata=_TOLD)
+    source: Source | None = None
+    version: int | None = None
 
 
-@attrs.frozen
-class WriteDetails:
+class WriteDetails(Wire, frozen=True):
     """What `write_file` did; sizes, digest and line ending are those of the outcome. With an
     editor, `source` says where that is: in its open document, not saved yet, the first of whose
     versions that shows the change is `version`, or on the disk."""
+
+    omitted: ClassVar[tuple[str, ...]] = _TOLD
 
     path: str
     created: bool
@@ -125,19 +118,17 @@ class WriteDetails:
     sha256: str
     diff: str
     other_links: int = 0
-    source: Source | None = attrs.field(default=None, metadata=_TOLD)
-    version: int | None = attrs.field(default=None, metadata=_TOLD)
+    source: Source | None = None
+    version: int | None = None
 
 
-@attrs.frozen
-class EditDetails(WriteDetails):
+class EditDetails(WriteDetails, frozen=True):
     """What `edit` did; `replacements` counts the places that were replaced."""
 
     replacements: int = 0
 
 
-@attrs.frozen
-class UpstreamDetails:
+class UpstreamDetails(Wire, frozen=True):
     """What an upstream did: its own name for the tool, and the real path that it was given."""
 
     upstream: str
@@ -145,16 +136,14 @@ class UpstreamDetails:
     path: str | None = None
 
 
-@attrs.frozen
-class ErrorDetails:
+class ErrorDetails(Wire, frozen=True):
     """`pinfold/details.error`; further members depend on the kind."""
 
     kind: ToolErrorKind
     message: str
 
 
-@attrs.frozen
-class Annotations:
+class Annotations(Wire, frozen=True):
     """MCP's hints about a tool."""
 
     read_only_hint: bool
@@ -163,62 +152,57 @@ class Annotations:
     open_world_hint: bool = False
 
 
-@attrs.frozen
-class Tool:
+class Tool(Wire, frozen=True):
     """One tool as a model sees it; `input_schema` is a flat JSON Schema object. An upstream's own
     tool may have a title and an `output_schema`."""
+
+    omitted: ClassVar[tuple[str, ...]] = ("title", "output_schema")
 
     name: str
     description: str
     input_schema: dict[str, Any]
     annotations: Annotations
-    title: str | None = attrs.field(default=None, metadata={"omit_null": True})
-    output_schema: dict[str, Any] | None = attrs.field(default=None, metadata={"omit_null": True})
+    title: str | None = None
+    output_schema: dict[str, Any] | None = None
 
 
-@attrs.frozen
-class ToolsListParams:
+class ToolsListParams(Wire, frozen=True):
     """`tools/list`."""
 
     session_id: str | None = None
 
 
-@attrs.frozen
-class ToolsListResult:
+class ToolsListResult(Wire, frozen=True):
     """The tools offered; with a session, the ones that this session may call."""
 
     tools: list[Tool]
 
 
-@attrs.frozen
-class ToolsDidChangeParams:
+class ToolsDidChangeParams(Wire, frozen=True):
     """`tools/didChange`: an upstream has other tools now; `backend` is its name. A host that wants
     to know which asks `tools/list` again."""
 
     backend: str
 
 
-@attrs.frozen
-class ToolsCallParams:
+class ToolsCallParams(Wire, frozen=True):
     """`tools/call`. `arguments` stay as they came until the tool's own types are known."""
 
     session_id: str
     name: str
-    arguments: dict[str, Any] = attrs.Factory(dict)
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
     call_id: str | None = None
     work_done_token: int | str | None = None
 
 
-@attrs.frozen
-class TextContent:
+class TextContent(Wire, frozen=True):
     """A text item; MCP's shape."""
 
     text: str
     type: Literal["text"] = "text"
 
 
-@attrs.frozen
-class ImageContent:
+class ImageContent(Wire, frozen=True):
     """An image item; MCP's shape. `data` is base64."""
 
     data: str
@@ -231,16 +215,16 @@ AnyContent = TextContent | ImageContent | dict[str, Any]
 """An upstream's items may have other types and further members: those stay as they came."""
 
 
-@attrs.frozen
-class ToolResult:
+class ToolResult(Wire, frozen=True, rename={"is_error": "isError", "meta": "_meta"}):
     """The answer to `tools/call`; MCP's shape. What an upstream adds beyond these members
     (`structuredContent` and others) stands beside them as it came."""
 
+    further_in: ClassVar[str | None] = "more"
+
     content: list[AnyContent]
     is_error: bool
-    meta: dict[str, Any] = attrs.field(metadata={"wire_name": "_meta"})
-    # The further members.
-    more: dict[str, Any] = attrs.field(factory=dict, metadata={"wire": False, "open": True})
+    meta: dict[str, Any]
+    more: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def text(self) -> str:

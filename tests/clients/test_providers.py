@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-import attrs
+import msgspec
 import pytest
 
 from pinfold.compaction import Evidence, compact
@@ -272,7 +272,7 @@ def test_what_comes_out_is_what_the_provider_takes(name: str) -> None:
     assert CLEARED_TEXT in json.dumps(result.history)
     assert result.report.preserved == 1
     assert result.report.left_alone == []
-    assert compact(attrs.evolve(params, history=result.history), evidence).cleared == []
+    assert compact(msgspec.structs.replace(params, history=result.history), evidence).cleared == []
 
 
 def test_a_dump_of_google_s_own_types_is_understood() -> None:
@@ -286,7 +286,8 @@ def test_a_dump_of_google_s_own_types_is_understood() -> None:
     result = compact(params, Evidence(lambda path: path.startswith("/mem/")))
     check_gemini(result.history)
     plain = compact(
-        attrs.evolve(params, history=GEMINI), Evidence(lambda path: path.startswith("/mem/"))
+        msgspec.structs.replace(params, history=GEMINI),
+        Evidence(lambda path: path.startswith("/mem/")),
     )
     assert result.cleared == plain.cleared
 

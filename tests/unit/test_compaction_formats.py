@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-import attrs
+import msgspec
 import pytest
 
 from pinfold.cli import _HOSTS
@@ -28,7 +28,7 @@ ONE = CompactSettings(keep_recent=1)
 
 
 def tag(path: str = "/mem/a.md", sha256: str = "1", **more: Any) -> RetentionTag:
-    return attrs.evolve(RetentionTag("project", False, True, path, sha256), **more)
+    return msgspec.structs.replace(RetentionTag("project", False, True, path, sha256), **more)
 
 
 def managed(path: str) -> bool:
@@ -413,11 +413,11 @@ def test_clearable_and_reads_in_the_words_of_a_host() -> None:
         *(use("a", "Read", "/mem/a.md"), said("a"), use("b", "Read"), said("b")),
         *(use("c", "Bash"), said("c"), use("d", "Task"), said("d"), use("e", "Read"), said("e")),
     ]
-    settings = attrs.evolve(HOSTS["claude-code"], keep_recent=1)
+    settings = msgspec.structs.replace(HOSTS["claude-code"], keep_recent=1)
     params = CompactParams("anthropic", history, ForceTrigger(), settings=settings)
     result = compact(params, Evidence(managed))
     assert [each.call_id for each in result.cleared] == ["b", "c"]
-    assert compact(attrs.evolve(params, settings=ONE), Evidence(managed)).cleared == []
+    assert compact(msgspec.structs.replace(params, settings=ONE), Evidence(managed)).cleared == []
 
 
 @pytest.mark.parametrize(
@@ -471,7 +471,7 @@ def test_preserved_text_counts_neither_toward_the_trigger_nor_toward_the_mark() 
     assert made.meta is not None
     assert (made.meta.chars_before, made.meta.chars_after) == (120, 30)
     assert plan(records[:4], ResultsTrigger(), settings).meta is None
-    counting = attrs.evolve(settings, preserved_counts=True)
+    counting = msgspec.structs.replace(settings, preserved_counts=True)
     assert plan(records[:4], ResultsTrigger(), counting).cleared == (1, 2)
 
 
@@ -615,7 +615,7 @@ def test_a_host_s_own_words_for_the_path_of_a_change() -> None:
         return [{"role": "assistant", "content": [block]}, said(call_id)]
 
     history = call("a", "write") + call("b", "edit") + call("c", "read") + call("d", "read")
-    settings = attrs.evolve(HOSTS["opencode"], keep_recent=1)
+    settings = msgspec.structs.replace(HOSTS["opencode"], keep_recent=1)
     meta = run("anthropic", history, settings).meta
     assert meta is not None
     assert meta.evicted_paths == ["/write", "/edit", "/read"]

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import attrs
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,8 +27,7 @@ PICTURE = "data:image/png;base64,AAAA"
 TOOLS = ("read_file", "grep_search", "edit", "write_file", "mcp__other__thing", "read_memory")
 
 
-@attrs.frozen
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """A call and its result, in no format."""
 
     tool: str
@@ -170,7 +169,7 @@ def test_what_holds_of_every_plan(
             assert (found.message, found.part) not in cleared
 
     # Once is enough.
-    again = compact(attrs.evolve(params, history=result.history), Evidence(is_managed))
+    again = compact(msgspec.structs.replace(params, history=result.history), Evidence(is_managed))
     assert again.cleared == []
     assert again.history == result.history
     assert again.report.preserved == result.report.preserved
@@ -197,7 +196,7 @@ def _identity(message: Any) -> Any:
 @given(history=st.lists(events, max_size=12))
 def test_a_managed_read_with_an_unambiguous_id_always_stays(history: list[Event]) -> None:
     for style, build in BUILDERS.values():
-        numbered = [attrs.evolve(e, call_id=f"n{i}") for i, e in enumerate(history)]
+        numbered = [msgspec.structs.replace(e, call_id=f"n{i}") for i, e in enumerate(history)]
         messages = [message for event in numbered for message in build(event)]
         params = CompactParams(
             style, messages, ForceTrigger(), settings=CompactSettings(keep_recent=1)

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import attrs
+import msgspec
 import pytest
 
 from pinfold.doors.native import _HANDLERS
 from pinfold.doors.told import PROTECTING
 from pinfold.tools.registry import TOOLS
 from pinfold_protocol import schema, typescript
-from pinfold_protocol.convert import structure, unstructure, wire_name
+from pinfold_protocol.convert import structure, unstructure, wire_names
 from pinfold_protocol.errors import TOOL_ERROR_KINDS, RpcError
 from pinfold_protocol.methods import METHODS
 from pinfold_protocol.session import PROFILES, Scope, ScopePatch, SessionOpenParams
@@ -84,16 +84,14 @@ def test_every_method_has_a_handler_and_no_other_has() -> None:
 def test_tools_of_the_schema_are_the_registry_s() -> None:
     assert set(schema.schema()["tools"]) == set(TOOLS)
     for tool in TOOLS.values():
-        fields = attrs.fields(tool.arguments)
-        assert {wire_name(tool.arguments, f) for f in fields} == set(tool.properties)
-        needed = {f.name for f in fields if f.default is attrs.NOTHING}
+        fields = msgspec.structs.fields(tool.arguments)
+        assert set(wire_names(tool.arguments).values()) == set(tool.properties)
+        needed = {f.name for f in fields if f.default is msgspec.NODEFAULT}
         assert needed == set(tool.required)
 
 
 def test_a_patch_has_the_members_of_a_scope() -> None:
-    assert [f.name for f in attrs.fields(Scope)] == [
-        f.name for f in attrs.fields(ScopePatch) if f.name != "given"
-    ]
+    assert wire_names(Scope) == wire_names(ScopePatch)
 
 
 def test_the_contract_in_words_names_every_method_and_error_kind() -> None:
@@ -102,7 +100,7 @@ def test_the_contract_in_words_names_every_method_and_error_kind() -> None:
         assert f"`{name}" in words or f'"{name}"' in words, name
 
 
-def test_the_protocol_package_imports_attrs_and_cattrs_only() -> None:
+def test_the_protocol_package_imports_msgspec_only() -> None:
     program = (
         "import sys, pkgutil, pinfold_protocol\n"
         "for module in pkgutil.iter_modules(pinfold_protocol.__path__):\n"
@@ -118,7 +116,7 @@ def test_the_protocol_package_imports_attrs_and_cattrs_only() -> None:
     )
     top = {name.split(".")[0] for name in result.stdout.split()}
     foreign = {name for name in top if name not in sys.stdlib_module_names and name[0] != "_"}
-    assert foreign - {"pinfold_protocol", "attr", "attrs", "cattrs"} <= {"typing_extensions"}
+    assert foreign - {"typing_extensions"} == {"pinfold_protocol", "msgspec"}
 
 
 @pytest.mark.parametrize("method", _HANDLERS)

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
+import msgspec
 import pytest
 
 from pinfold import config, session
@@ -25,7 +25,7 @@ from pinfold.text import codec as text_codec
 from pinfold.text import edit, frontmatter
 from pinfold.upstream import mapping, peer
 from pinfold_protocol import framing, memory
-from pinfold_protocol.convert import wire_name
+from pinfold_protocol.convert import wire_names
 from pinfold_protocol.session import Limits
 from support import SERVE, clean_env
 
@@ -106,11 +106,11 @@ def test_numbers_are_told_apart(text: str, value: object, said: bool) -> None:
     assert says(text, value) is said
 
 
-@pytest.mark.parametrize("field", attrs.fields(Limits), ids=lambda field: str(field.name))
+@pytest.mark.parametrize("field", msgspec.structs.fields(Limits), ids=lambda field: str(field.name))
 def test_each_limit_that_can_be_set_has_its_default_in_the_page(
-    field: "attrs.Attribute[int]",
+    field: msgspec.structs.FieldInfo,
 ) -> None:
-    name = f"`{wire_name(Limits, field)}`"
+    name = f"`{wire_names(Limits)[field.name]}`"
     row = next(cells for cells in rows("operating.md", "Limits") if cells[0] == name)
     assert says(row[1], field.default), row
 

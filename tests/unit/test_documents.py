@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import attrs
+import msgspec
 
 from pinfold.doors.lsp.client import path_of
 from pinfold.doors.lsp.documents import Document, Documents
@@ -112,4 +112,4 @@ def test_a_missed_change_is_said() -> None:
     documents.put(document("file:///x", text="before"))
     documents.lose("file:///x")
     found = documents.get("file:///x")
-    assert found == attrs.evolve(document("file:///x", text="before"), lost=True)
+    assert found == msgspec.structs.replace(document("file:///x", text="before"), lost=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import attrs
+import msgspec
 import pytest
 
 from pinfold.backends.buffers import Document, Pending, Progress
@@ -66,7 +66,9 @@ class DictEditor:
         return list(self.shown.values())
 
     def same_as_disk(self, document: Document, since: int) -> None:
-        self.shown[document.uri] = attrs.evolve(document, opened=document.text, since=since)
+        self.shown[document.uri] = msgspec.structs.replace(
+            document, opened=document.text, since=since
+        )
 
     @contextmanager
     def edit(self, document: Document, splices: tuple[Splice, ...]) -> Iterator[Pending]:

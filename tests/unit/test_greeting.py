@@ -211,7 +211,7 @@ def test_plain_flags_are_read_without_argparse(given: tuple[str, ...], known: An
 
 
 def test_the_first_answer_loads_neither_a_loop_nor_types() -> None:
-    heavy = ["asyncio", "attrs", "typing", "re", "json", "enum", "argparse", "orjson", "cattrs"]
+    heavy = ["asyncio", "msgspec", "typing", "re", "json", "enum", "argparse", "orjson"]
     program = (
         "import sys, os; from pinfold import cli; from pinfold.flags import read_plain;"
         "from pinfold.doors import greeting;"

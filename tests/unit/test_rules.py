@@ -264,11 +264,11 @@ def test_no_answer_lifts_what_no_rule_asked(
 def test_a_turn_never_widens(
     own: Scope, turns: list[Scope], call: Call, literal: str, real: str
 ) -> None:
-    import attrs
+    import msgspec
 
-    named = {f"t{i}": attrs.asdict(turn) for i, turn in enumerate(turns)}
+    named = {f"t{i}": msgspec.structs.asdict(turn) for i, turn in enumerate(turns)}
     scope, sources = narrowed(own, named)
-    for member in attrs.asdict(scope):
+    for member in msgspec.structs.asdict(scope):
         value = getattr(scope, member)
         for other in (own, *turns):
             assert stricter(member, value, getattr(other, member)) == value

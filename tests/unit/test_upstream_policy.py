@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import attrs
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ from pinfold_protocol.session import PROFILES
 from support import decision, kind, read, snapshot, write
 
 DREAM = Effective(PROFILES["dream"])
-PROTECTING = Effective(attrs.evolve(PROFILES["main"], protect_pinned=True))
+PROTECTING = Effective(msgspec.structs.replace(PROFILES["main"], protect_pinned=True))
 MOVE = Call("move", "change", tree=True, foreign=True)
 ROOT = RootFacts(
     "project",

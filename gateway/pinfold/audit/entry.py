@@ -2,13 +2,12 @@
 
 import time
 
-import attrs
+import msgspec
 
 from pinfold_protocol.decision import Decision
 
 
-@attrs.define
-class Trace:
+class Trace(msgspec.Struct):
     """What comes to be known of a call while it runs: filled in on the way, recorded at its end.
 
     `path`: what the call names, where a path could be made of it. `links`: how many names the
@@ -23,11 +22,10 @@ class Trace:
     after: str | None = None
 
 
-@attrs.frozen
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One call that is over, or one explained decision. `time` is seconds since 1970."""
 
     session: str
     tool: str
     trace: Trace
-    time: float = attrs.field(factory=time.time)
+    time: float = msgspec.field(default_factory=time.time)

@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold.audit.entry import Entry
 from pinfold_protocol.errors import short
@@ -65,8 +65,7 @@ def rfc3339(seconds: float) -> str:
 _TEXTS = ("session", "turn", "tool", "path", "realPath", "decision", "rule", "match", "outcome")
 
 
-@attrs.frozen
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """A line that was read back: `members` as they stand, `when` in local time. `lost` is how
     many lines are missing here, where the line says only that."""
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import attrs
+import msgspec
 
 _TRIES = 200
 _PAUSE = 0.005
@@ -32,8 +32,7 @@ _FLAGS = (
 Seam = Callable[[str], None]
 
 
-@attrs.frozen
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where the record is: `path`, absolute; a file of at most `max_bytes`; `keep` older ones."""
 
     path: str

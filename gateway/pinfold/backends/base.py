@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-import attrs
+import msgspec
 
 from pinfold.paths.opened import CheckedPath
 from pinfold.policy.facts import Identity
@@ -12,8 +12,7 @@ from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import Source
 
 
-@attrs.frozen
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """What a file holds, and where that was read: `version` and `uri` are those of an editor's
     open document, None for the disk. `note`: what a reader should know of it; `refusal`: what
     stands against changing it."""
@@ -23,11 +22,17 @@ class Reading:
     version: int | None = None
     uri: str | None = None
     note: str = ""
-    refusal: ToolError | None = attrs.field(default=None, eq=False)
+    refusal: ToolError | None = None
+
+    def is_still(self, other: "Reading") -> bool:
+        """Whether another one has the same content, of the same place, whatever stands against
+        changing it."""
+        return msgspec.structs.replace(self, refusal=None) == msgspec.structs.replace(
+            other, refusal=None
+        )
 
 
-@attrs.frozen
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """Where a change went: the identity that the file has on disk now, and for an open document
     its version with the change, and the bytes as it has them where those are other ones, as in an
     editor that ends every last line."""

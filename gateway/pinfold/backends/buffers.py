@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
-import attrs
+import msgspec
 
 from pinfold.text.codec import Splice
 
 Reply = Literal["applied", "refused"]
 
 
-@attrs.frozen
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """An open document at one version. `path` is what its URI names, as text.
 
     `opened` is its text when it was opened or saved last, or was seen to be that of the disk, and
@@ -27,9 +26,16 @@ class Document:
     path: str
     version: int | None
     text: str
-    opened: str = attrs.field(eq=False)
-    since: int = attrs.field(eq=False)
+    opened: str
+    since: int
     lost: bool = False
+
+    def is_still(self, other: "Document | None") -> bool:
+        """Whether another one is what the editor shows here, whatever it showed before."""
+        if other is None:
+            return False
+        before = {"opened": self.opened, "since": self.since}
+        return msgspec.structs.replace(other, **before) == self
 
     @property
     def unsaved(self) -> bool:
@@ -37,8 +43,7 @@ class Document:
         return self.text != self.opened
 
 
-@attrs.frozen
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """What has happened since an edit was sent, or since the last look: later versions of the
     document, in order; what the editor has replied so far, in whose own words (`reason`); and
     whether nothing more will come, since the document or the connection is closed."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-import attrs
+import msgspec
 
 from pinfold.backends.base import Reading, Written
 from pinfold.backends.buffers import Buffers, Document
@@ -34,8 +34,7 @@ _FEW = 32
 _OLDER = "it was changed on disk, and the editor still shows what was there before"
 
 
-@attrs.frozen
-class _Seen:
+class _Seen(msgspec.Struct, frozen=True):
     """What a file with an open document holds. `rendering` is None where the document does not
     count; the content says then what stands against changing the file."""
 
@@ -95,7 +94,7 @@ class EditorBackend:
                 raise ChangedUnderfoot(path.opened.literal)
             return self._disk.replace(path, data, old, last_look=lambda: self._require_shut(path))
         seen = self._see(path, document, _ANY_SIZE, encoding)
-        if seen.content != old:
+        if old is None or not seen.content.is_still(old):
             raise ChangedUnderfoot(path.opened.literal)
         if seen.rendering is None:
             assert seen.content.refusal is not None
@@ -111,7 +110,7 @@ class EditorBackend:
             problem = "only its line endings would change, and the editor has one for all of it"
             _refuse(path, "backend", problem)
         with path.publishing():
-            if self._document(path.opened) != document:
+            if not document.is_still(self._document(path.opened)):
                 raise ChangedUnderfoot(path.opened.literal)
             with self._buffers.edit(document, intent.splices) as pending:
                 outcome = settle(intent, pending, self._seconds())
@@ -195,7 +194,7 @@ class EditorBackend:
         elif not document.unsaved and opened.status.st_ctime_ns >= document.since:
             note = "[This is what is on disk; the editor shows an older text.]"
             why = _refused(path, "stale", f"{_OLDER}. Reload it there first")
-            return _on_disk(attrs.evolve(disk, note=note), why)
+            return _on_disk(msgspec.structs.replace(disk, note=note), why)
         return self._shown(path, document, file)
 
     def _shown(self, path: CheckedPath, document: Document, file: Decoded) -> _Seen:
@@ -210,7 +209,7 @@ class EditorBackend:
 
 
 def _on_disk(disk: Reading, why: ToolError) -> _Seen:
-    return _Seen(attrs.evolve(disk, refusal=why))
+    return _Seen(msgspec.structs.replace(disk, refusal=why))
 
 
 def _leads_to(path: str, opened: Opened, *, cached: bool = False) -> str | None:

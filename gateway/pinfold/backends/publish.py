@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 
-import attrs
+import msgspec
 
 from pinfold.backends.attributes import keep_attributes
 from pinfold.backends.locks import DirectoryLocks
@@ -33,8 +33,7 @@ def no_seam(moment: str) -> None:
     """Tests put something between two system calls here; nobody else does."""
 
 
-@attrs.define
-class _Made:
+class _Made(msgspec.Struct):
     """A directory that was made for a write: where, its name, and a handle on it."""
 
     parent: int

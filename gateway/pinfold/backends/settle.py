@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-import attrs
+import msgspec
 
 from pinfold.backends.buffers import Pending, Progress, Reply
 from pinfold.text.codec import printable
@@ -22,8 +22,7 @@ _QUIET_SECONDS = 1.0
 for a pause in typing."""
 
 
-@attrs.frozen
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What is known of an edit in the end. `shown`: what the last version shows; `changed`:
     whether there was any later version; `version`: the first one that shows the edit, and `text`
     what it was with nothing but that."""
@@ -49,7 +48,7 @@ class Outcome:
 
     def after(self, intent: Intent, progress: Progress) -> "Outcome":
         """With what has happened since."""
-        found = attrs.evolve(
+        found = msgspec.structs.replace(
             self,
             reply=progress.reply or self.reply,
             reason=progress.reason or self.reason,
@@ -58,11 +57,11 @@ class Outcome:
         for each in progress.versions:
             shown = "unclear" if each.lost else intent.shown_by(each.text)
             moved = each.text != intent.before or each.lost
-            found = attrs.evolve(found, shown=shown, changed=found.changed or moved)
+            found = msgspec.structs.replace(found, shown=shown, changed=found.changed or moved)
             if shown == "made":
                 kept = intent.as_kept(each.text)
                 text = intent.after if kept is None else kept
-                return attrs.evolve(found, version=each.version, text=text)
+                return msgspec.structs.replace(found, version=each.version, text=text)
         return found
 
     def error(self, name: str) -> ToolError | None:

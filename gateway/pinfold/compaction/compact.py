@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-import attrs
+import msgspec
 
 from pinfold.compaction.formats import FORMATS, Reader
 from pinfold.compaction.names import Tools
@@ -26,8 +26,7 @@ Why = Literal[
 ]
 
 
-@attrs.frozen
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What becomes of one item of a history, and why."""
 
     found: Found

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-import attrs
+import msgspec
 
 from pinfold.compaction.planner import Role
 from pinfold_protocol.compaction import CompactSettings, Names
@@ -32,8 +32,7 @@ _HOST_CHANGES: dict[str, Role] = {
 _HOST_ARGUMENTS = ("file_path", "filePath", "notebook_path")
 
 
-@attrs.frozen
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """One tool. `name` is its canonical name, `kind` what its results are, `arguments` those that
     may hold its path. `looked_at`: whether the arguments of its calls matter at all."""
 

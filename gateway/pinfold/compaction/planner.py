@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-import attrs
+import msgspec
 
 from pinfold_protocol.compaction import (
     CompactMeta,
@@ -33,8 +33,7 @@ Kind = Literal["tool", "nested-media", "media", "other"]
 Role = Literal["read", "edit", "write"]
 
 
-@attrs.define(eq=False)
-class Record:
+class Record(msgspec.Struct, eq=False):
     """One result or piece of media of a history, in the history's order.
 
     `kind`: a clearable tool's result; another result with media in it; media in a message; or a
@@ -57,16 +56,14 @@ class Record:
     pending: bool = False
 
 
-@attrs.frozen
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """`cleared` are indices into the records, ascending; `meta` is None where no rule triggered."""
 
     cleared: tuple[int, ...]
     meta: CompactMeta | None
 
 
-@attrs.frozen
-class _Rules:
+class _Rules(msgspec.Struct, frozen=True):
     """The settings with their defaults."""
 
     keep: int
@@ -159,7 +156,7 @@ def _by_size(records: Sequence[Record], rules: _Rules) -> Plan:
     if not _worth_it(records, cleared, rules):
         cleared = []
     gained = sum(records[index].chars for index in cleared)
-    meta = attrs.evolve(
+    meta = msgspec.structs.replace(
         _meta(records, cleared, rules, "size", (len(ours[-rules.keep :]), 0)),
         chars_before=before,
         chars_after=before - gained - pending,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold.compaction.names import BRIDGE, UNKNOWN, Known, Tools
 from pinfold.compaction.planner import Record
@@ -23,8 +23,7 @@ _BRACKETS = re.compile(r"[\[\]]")
 Decode = Callable[[Any], Any]
 
 
-@attrs.define(eq=False)
-class Found(Record):
+class Found(Record, eq=False):
     """A record, and where it stands. `mime` is of a piece of media, `tag` came with the result."""
 
     message: int = 0
@@ -33,8 +32,7 @@ class Found(Record):
     mime: str = ""
 
 
-@attrs.frozen
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What is known of managed memory.
 
     `managed`: whether a path, as a call wrote it, is in it; asked once for each path. `tags`:
@@ -43,9 +41,9 @@ class Evidence:
     """
 
     managed: Callable[[str], bool] = lambda path: False
-    tags: Mapping[str, RetentionTag] = attrs.Factory(dict)
+    tags: Mapping[str, RetentionTag] = msgspec.field(default_factory=dict)
     genuine: Callable[[RetentionTag], bool] = lambda tag: True
-    current: Mapping[str, str] = attrs.Factory(dict)
+    current: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class Scan:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold.app import Gateway
 from pinfold.config import Settings
@@ -32,8 +32,7 @@ _MOST_BAD_RULES = 20
 _HARMLESS = {"decision": "allow", "tools": ["read_file"]}
 
 
-@attrs.frozen
-class Case:
+class Case(msgspec.Struct, frozen=True):
     """What is to be examined. `open`: opens a gateway with one session that has these rules, and
     raises RpcError; `rules` as plain data. `settings`: reads the user's configuration, and raises
     RpcError; None where it is not to be looked at."""
@@ -129,7 +128,7 @@ def about_session(scope: Scope) -> list[Finding]:
 
 
 def _roots(session: Session, limits: Limits, held: ExitStack) -> list[Finding]:
-    scope = attrs.evolve(session.scope, protect_pinned=True)
+    scope = msgspec.structs.replace(session.scope, protect_pinned=True)
     looked = [_look(root, scope, held) for root in session.roots]
     facts = tuple(each for each in looked if isinstance(each, RootFacts))
     table = mounts()

@@ -3,15 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-import attrs
+import msgspec
 
 Level = Literal["ok", "note", "wrong"]
 MOST_SPOTS = 200
 """How many paths a finding names; the others are counted."""
 
 
-@attrs.frozen
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """What findings of one id have in common."""
 
     level: Level
@@ -99,8 +98,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-@attrs.frozen
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """A path that a finding is about; `to`: where it leads, or what it is another name of;
     `said`: what else there is to say of it."""
 
@@ -109,8 +107,7 @@ class Spot:
     said: str | None = None
 
 
-@attrs.frozen
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One thing that was found. `about`: what part of the whole; `more`: how many spots were left
     out; `base`: the directory that people need not read once more in each of them."""
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-import attrs
+import msgspec
 
 from pinfold.paths.literal import decode
 from pinfold.policy.names import below
@@ -27,8 +27,7 @@ _REMOTE = frozenset(
 )
 
 
-@attrs.frozen
-class Mount:
+class Mount(msgspec.Struct, frozen=True):
     """A place, and the kind of file system that is mounted there."""
 
     point: str

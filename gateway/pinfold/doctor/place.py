@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 
-import attrs
+import msgspec
 
 from pinfold.doctor.finding import Finding, Level, Spot, finding
 from pinfold.doctor.mounts import Mount, mount_of
@@ -20,8 +20,7 @@ from pinfold.policy.names import RESERVED, below
 from pinfold_protocol.session import Scope
 
 
-@attrs.frozen
-class Subject:
+class Subject(msgspec.Struct, frozen=True):
     """One root: as configured, as the gateway sees it (or why it does not), in a session's scope.
     `roots` are all of them, `table` is what is mounted."""
 

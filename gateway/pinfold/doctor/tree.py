@@ -5,7 +5,7 @@ import stat
 import time
 from collections.abc import Callable
 
-import attrs
+import msgspec
 
 from pinfold.paths.literal import decode, encode
 from pinfold.paths.opened import identity
@@ -13,8 +13,7 @@ from pinfold.policy.facts import Identity
 from pinfold.policy.names import RESERVED, same
 
 
-@attrs.frozen
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """How far a look at one root goes: entries that are listed, links that are followed, files
     with several names that are remembered, seconds."""
 
@@ -27,37 +26,34 @@ class Limits:
 LIMITS = Limits()
 
 
-@attrs.frozen
-class Linked:
+class Linked(msgspec.Struct, frozen=True):
     """A file with several names: how many it has in all, and those that were found."""
 
     links: int
     names: list[str]
 
 
-@attrs.define
-class Census:
+class Census(msgspec.Struct):
     """What lies in a root, by real paths. `pinned_*`: in the reserved directory.
     `listed`: the listing has `pinned`, letter by letter."""
 
     entries: int = 0
     documents: int = 0
     listed: bool = False
-    links: list[str] = attrs.Factory(list)
-    aliases: list[str] = attrs.Factory(list)
-    nested: list[str] = attrs.Factory(list)
-    linked: dict[Identity, Linked] = attrs.Factory(dict)
-    pinned_linked: dict[Identity, Linked] = attrs.Factory(dict)
-    directories: dict[Identity, str] = attrs.Factory(dict)
-    pinned_directories: dict[Identity, str] = attrs.Factory(dict)
-    unreadable: list[str] = attrs.Factory(list)
-    pinned_unreadable: list[str] = attrs.Factory(list)
-    other_volumes: list[str] = attrs.Factory(list)
+    links: list[str] = msgspec.field(default_factory=list)
+    aliases: list[str] = msgspec.field(default_factory=list)
+    nested: list[str] = msgspec.field(default_factory=list)
+    linked: dict[Identity, Linked] = msgspec.field(default_factory=dict)
+    pinned_linked: dict[Identity, Linked] = msgspec.field(default_factory=dict)
+    directories: dict[Identity, str] = msgspec.field(default_factory=dict)
+    pinned_directories: dict[Identity, str] = msgspec.field(default_factory=dict)
+    unreadable: list[str] = msgspec.field(default_factory=list)
+    pinned_unreadable: list[str] = msgspec.field(default_factory=list)
+    other_volumes: list[str] = msgspec.field(default_factory=list)
     stopped: str | None = None
 
 
-@attrs.frozen
-class _Directory:
+class _Directory(msgspec.Struct, frozen=True):
     path: str
     depth: int
     pinned: bool

@@ -4,7 +4,7 @@ import fcntl
 import os
 from contextlib import ExitStack
 
-import attrs
+import msgspec
 
 from pinfold.backends.temporaries import temporary_name
 from pinfold.paths import volume
@@ -12,8 +12,7 @@ from pinfold.paths.kernel import platform
 from pinfold.paths.opened import identity
 
 
-@attrs.frozen
-class Means:
+class Means(msgspec.Struct, frozen=True):
     """What was found out; None where it could not be tried. `folding`: names in another case
     answer. `nameless`: files without names. `exchange`: of two names in one step."""
 

@@ -245,7 +245,7 @@ class Mcp:
         self._opening.add_done_callback(self._opened)
 
     async def _open(self) -> None:
-        import attrs
+        import msgspec
 
         settings, gateway = self.settings, self._native.gateway
         project = gateway.project_root(await self._project(settings))
@@ -253,7 +253,7 @@ class Mcp:
         def open_session() -> None:
             if any(each.session_id == _SESSION for each in gateway.sessions.all()):
                 return  # the host has opened it by itself
-            params = attrs.evolve(settings.opening(project), session_id=_SESSION)
+            params = msgspec.structs.replace(settings.opening(project), session_id=_SESSION)
             gateway.open_session(params)
 
         await self._native.workers.for_session(open_session)
@@ -313,8 +313,8 @@ class Mcp:
         """A method of our own. Without a session id it is about the connection's session."""
         from pinfold_protocol.methods import METHODS
 
-        fields = {field.name for field in METHODS[request.method].params.__attrs_attrs__}
-        names = "session_id" in fields and request.method != "session/open"
+        members = METHODS[request.method].params.__struct_fields__
+        names = "session_id" in members and request.method != "session/open"
         if not names or params.get("sessionId") not in (None, _SESSION):
             return self._native.begin(request, params)
         return self._with_session(

@@ -5,7 +5,7 @@ import urllib.parse
 from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 
-import attrs
+import msgspec
 
 from pinfold.language.fences import outside_fences
 from pinfold.language.model import Span
@@ -31,8 +31,7 @@ MOST_LINKS = 2000
 """How many links of one document are told and looked up."""
 
 
-@attrs.frozen
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """One link: its title, what stands between its parentheses, and where."""
 
     title: str

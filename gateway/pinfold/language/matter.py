@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-import attrs
+import msgspec
 
 from pinfold.language.model import Span
 
@@ -11,8 +11,7 @@ _FENCE = "---"
 _MOST_LINES = 2000
 
 
-@attrs.frozen
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One `key: value`, each at the beginning of its line."""
 
     key: str
@@ -21,8 +20,7 @@ class Entry:
     value_at: Span
 
 
-@attrs.frozen
-class Matter:
+class Matter(msgspec.Struct, frozen=True):
     """The lines between two fences. `end` is the line of the second one, None where there is
     none."""
 

@@ -2,13 +2,12 @@
 
 from typing import Literal
 
-import attrs
+import msgspec
 
 Severity = Literal["error", "warning", "information", "hint"]
 
 
-@attrs.frozen(order=True)
-class Span:
+class Span(msgspec.Struct, frozen=True, order=True):
     """A part of one line, `end` exclusive."""
 
     line: int
@@ -20,8 +19,7 @@ class Span:
         return line == self.line and self.start <= column <= self.end
 
 
-@attrs.frozen
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One diagnostic. `code` is a row in docs/language.md."""
 
     code: str
@@ -30,16 +28,14 @@ class Finding:
     message: str
 
 
-@attrs.frozen
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """New text in place of a span."""
 
     span: Span
     text: str
 
 
-@attrs.frozen
-class Symbol:
+class Symbol(msgspec.Struct, frozen=True):
     """Something to jump to: `depth` 1 is outermost, and it reaches to line `last`."""
 
     name: str
@@ -49,8 +45,7 @@ class Symbol:
     depth: int = 1
 
 
-@attrs.frozen
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """One completion: `text` in place of the span."""
 
     label: str

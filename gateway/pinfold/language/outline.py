@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-import attrs
+import msgspec
 
 from pinfold.language.diagnose import is_index
 from pinfold.language.facts import Where
@@ -54,11 +54,11 @@ def _with_ends(symbols: list[Symbol], last: int) -> list[Symbol]:
     for index, symbol in enumerate(symbols):
         while open_ and symbols[open_[-1]].depth >= symbol.depth:
             before = open_.pop()
-            ended[before] = attrs.evolve(
+            ended[before] = msgspec.structs.replace(
                 ended[before], last=max(symbol.span.line - 1, ended[before].span.line)
             )
         if symbol.kind == "heading":
             open_.append(index)
     for index in open_:
-        ended[index] = attrs.evolve(ended[index], last=max(last, ended[index].span.line))
+        ended[index] = msgspec.structs.replace(ended[index], last=max(last, ended[index].span.line))
     return ended

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable
 from typing import Protocol
 
-import attrs
+import msgspec
 
 from pinfold.paths.errors import describe
 from pinfold.paths.kernel import platform
@@ -44,8 +44,7 @@ _PLAIN_WORDS = {
 }
 
 
-@attrs.define(eq=False)
-class Level:
+class Level(msgspec.Struct, eq=False):
     """A directory on the way. `relative`: its path from the root on, with a slash at the end
     (empty for the root); `room`: how many bytes of a path are left for a name in it; `todo`: names
     of directories in it that are still to be listed; `pinned`: whether it is, once asked."""
@@ -56,12 +55,11 @@ class Level:
     way: Way
     target: Target
     room: int
-    todo: list[str] = attrs.Factory(list)
+    todo: list[str] = msgspec.field(default_factory=list)
     pinned: bool | None = None
 
 
-@attrs.define(eq=False)
-class Found:
+class Found(msgspec.Struct, eq=False):
     """A valid topic. `size` in bytes, `modified` in nanoseconds since the epoch; `linked` is where
     a link leads."""
 
@@ -149,7 +147,7 @@ class Scanner:
         found = identity(os.fstat(handle))
         above = self._levels[-1].way if self._levels else ()
         way = (*above, Step(name, found))
-        target = attrs.evolve(self._place(relative[:-1]), ways=(way,))
+        target = msgspec.structs.replace(self._place(relative[:-1]), ways=(way,))
         room = MAX_BYTES - len(encode(f"{self._path}/{relative}"))
         level = Level(relative, handle, found, way, target, room)
         self._levels.append(level)
@@ -295,7 +293,9 @@ class Scanner:
             self._read_linked(level, name, opened, opened.target)
 
     def _read_linked(self, level: Level, name: str, opened: Opened, target: int) -> None:
-        place = attrs.evolve(opened.as_target(), literal=f"{self._path}/{level.relative}{name}")
+        place = msgspec.structs.replace(
+            opened.as_target(), literal=f"{self._path}/{level.relative}{name}"
+        )
         if self._readable and not self._readable(place, False):
             return
         handle = platform.reopen(target, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)

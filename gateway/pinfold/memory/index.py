@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import groupby
 
-import attrs
+import msgspec
 
 from pinfold.memory.documents import MOST_NAMES, Found, Scanner
 from pinfold.memory.marks import Marks
@@ -56,7 +56,7 @@ def index(
         result.documents.extend(kept.documents(marks))
         result.skipped.extend(kept.named())
         truncated = truncated or kept.truncated
-    return attrs.evolve(result, truncated=truncated)
+    return msgspec.structs.replace(result, truncated=truncated)
 
 
 def _roots(look: Look) -> tuple[RootFacts, ...]:

@@ -5,13 +5,12 @@ The facts are observed ones (qwen-code 0.24.4) and stand in section 3 of the con
 
 from collections.abc import Mapping
 
-import attrs
+import msgspec
 
 from pinfold.policy.names import collapse
 
 
-@attrs.frozen
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """Literal absolute paths. `anchor` is the prefix of the project root that is trusted to be
     resolved; `user` and `team` are None where the convention has none."""
 
@@ -22,8 +21,7 @@ class Layout:
     team: str | None
 
 
-@attrs.frozen
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What a layout depends on. `git_root` is the nearest directory above the project, or the
     project itself, that holds a `.git`; None if there is none."""
 

@@ -16,7 +16,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 
-import attrs
+import msgspec
 
 from pinfold.paths.literal import decode, encode
 from pinfold.policy.facts import RootFacts
@@ -38,8 +38,7 @@ _HOOK = "post-index-change"
 """The one hook that a command which only reads may run: when it refreshes the index."""
 
 
-@attrs.frozen
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """Where memory is: its roots' paths, as configured and as they are."""
 
     paths: frozenset[str]
@@ -58,8 +57,7 @@ def memory_of(roots: Iterable[RootFacts]) -> Memory:
     return Memory(frozenset(path for path in paths if path is not None))
 
 
-@attrs.frozen
-class Finder:
+class Finder(msgspec.Struct, frozen=True):
     """Looks from `start`, the literal absolute directory in which a command begins. What it has
     seen once it does not read again."""
 
@@ -67,7 +65,7 @@ class Finder:
     home: str
     env: Mapping[str, str]
     memory: Memory
-    _seen: dict[str, tuple[tuple[Repository, ...], bool]] = attrs.field(factory=dict, init=False)
+    _seen: dict[str, tuple[tuple[Repository, ...], bool]] = msgspec.field(default_factory=dict)
 
     def find(self, place: tuple[str, ...]) -> tuple[Repository, ...]:
         """Everything that git could take for the repository at a place; empty for nothing."""

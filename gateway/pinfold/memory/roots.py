@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 
-import attrs
+import msgspec
 
 from pinfold.memory.layouts import LAYOUTS, Surroundings
 from pinfold.paths.errors import WouldBlock
@@ -26,8 +26,7 @@ from pinfold_protocol.session import MemoryOptions, Root, Scope
 _NOTHING_THERE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
-@attrs.frozen
-class RootPath:
+class RootPath(msgspec.Struct, frozen=True):
     """One root as configured. `anchor` is the trusted prefix, None where the root is resolved
     whole; `guarded` says whether it has a reserved directory."""
 
@@ -343,7 +342,9 @@ def _aliases(root: Opened, kind: RootKind, target: Target, volumes: Volumes) -> 
 
 def report(roots: tuple[RootPath, ...], scope: Scope, volumes: Volumes) -> list[Root]:
     """The roots as `memory/roots` reports them."""
-    with Look(roots, attrs.evolve(scope, protect_pinned=False), volumes, trust=True) as look:
+    with Look(
+        roots, msgspec.structs.replace(scope, protect_pinned=False), volumes, trust=True
+    ) as look:
         return [_reported(facts) for facts in look.whole()]
 
 

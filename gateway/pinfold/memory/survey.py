@@ -5,7 +5,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 
-import attrs
+import msgspec
 
 from pinfold.language.facts import Linked, Where
 from pinfold.language.links import MOST_LINKS
@@ -103,7 +103,7 @@ class Survey:
 def _by_its_name(root: RootFacts) -> RootFacts:
     if root.kind == "team":
         return root
-    return attrs.evolve(root, reserved=Reserved(f"{root.path.rstrip('/')}/{RESERVED}"))
+    return msgspec.structs.replace(root, reserved=Reserved(f"{root.path.rstrip('/')}/{RESERVED}"))
 
 
 def _by_name(path: str | None, roots: tuple[RootFacts, ...]) -> tuple[RootFacts, str, str] | None:

@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from typing import TypeVar
 
-import attrs
+import msgspec
 
 from pinfold.paths.opened import identity
 from pinfold.policy.facts import Identity
@@ -19,8 +19,7 @@ MOST = 4096
 """How many files a session remembers."""
 
 
-@attrs.frozen
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """A file as it was last seen: SHA-256 in hex, and whether it had several links."""
 
     sha256: str

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
-import attrs
+import msgspec
 
 from pinfold.paths.errors import ChangedUnderfoot, describe
 from pinfold.paths.kernel import platform
@@ -47,8 +47,7 @@ class Closing:
         self.close()
 
 
-@attrs.define(eq=False)
-class Opened(Closing):
+class Opened(Closing, msgspec.Struct, eq=False):
     """A path, opened by descriptors that grant nothing. Close it when the call ends.
 
     `target` and `status` are None where nothing is there; `missing` are then the names that are
@@ -69,8 +68,8 @@ class Opened(Closing):
     missing: tuple[str, ...] = ()
     directory_wanted: bool = False
     problem: int | None = None
-    passed: set[Identity] = attrs.Factory(set)
-    descriptors: list[int] = attrs.Factory(list)
+    passed: set[Identity] = msgspec.field(default_factory=set)
+    descriptors: list[int] = msgspec.field(default_factory=list)
     held: object = None
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import os
 import stat
 from collections import deque
 
-import attrs
+import msgspec
 
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.kernel import platform
@@ -105,15 +105,13 @@ def walk(path: str) -> Opened:
         raise
 
 
-@attrs.frozen
-class _Stop:
+class _Stop(msgspec.Struct, frozen=True):
     """Why a walk ends early."""
 
     number: int
 
 
-@attrs.define
-class _Place:
+class _Place(msgspec.Struct):
     """A directory on the way; its handle is given back when it is far enough behind."""
 
     name: str

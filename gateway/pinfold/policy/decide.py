@@ -7,7 +7,7 @@ so what comes later can not lift what came before.
 
 from collections.abc import Callable
 
-import attrs
+import msgspec
 
 from pinfold.policy.confinement import (
     in_record,
@@ -45,8 +45,7 @@ def ask_key(tool: str, decision: Decision) -> AskKey:
     return tool, decision.resolved_path or decision.path or ""
 
 
-@attrs.frozen
-class _Case:
+class _Case(msgspec.Struct, frozen=True):
     """All that a decision is made of."""
 
     call: Call
@@ -238,11 +237,12 @@ def _matched_by(rule: BaseRule, case: _Case) -> Match | None:
 
 
 def _says(rule: BaseRule, case: _Case) -> Decision:
-    verb = "denies" if rule.decision == "deny" else "allows"
-    then = _WITHOUT if rule.decision == "deny" else ""
-    reason = f"{rule.source} {verb} {case.call.name}{_here(rule)}.{then}"
-    match = _matched_by(rule, case)
-    return case.said(rule.decision, "base-rule", reason, source=rule.source, match=match)
+    source, match = rule.source, _matched_by(rule, case)
+    if rule.decision == "allow":
+        reason = f"{source} allows {case.call.name}{_here(rule)}."
+        return case.said("allow", "base-rule", reason, source=source, match=match)
+    reason = f"{source} denies {case.call.name}{_here(rule)}.{_WITHOUT}"
+    return case.said("deny", "base-rule", reason, source=source, match=match)
 
 
 def _asks(rule: BaseRule, case: _Case) -> Decision:

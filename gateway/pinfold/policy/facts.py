@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-import attrs
+import msgspec
 
 from pinfold.policy.rules import Rule
 from pinfold_protocol.decision import Asked, RootKind
@@ -15,8 +15,7 @@ Identity = tuple[int, int]
 Action = Literal["read", "change", "shell", "unknown"]
 
 
-@attrs.frozen
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One name on the way from the file system's root; `identity` is None where nothing is."""
 
     name: str
@@ -26,8 +25,7 @@ class Step:
 Way = tuple[Step, ...]
 
 
-@attrs.frozen
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """What a path leads to.
 
     `literal`: absolute, `.` and `..` folded as text. `real`: the kernel's name for what was
@@ -43,16 +41,14 @@ class Target:
     ways: tuple[Way, ...] = ()
 
 
-@attrs.frozen
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A directory that is reserved by identity: `names` below `anchor`, existing or not."""
 
     anchor: Identity
     names: tuple[str, ...]
 
 
-@attrs.frozen
-class Reserved:
+class Reserved(msgspec.Struct, frozen=True):
     """The reserved directory of one root: by its own name, by where it leads, by identity.
 
     `folding`: the root's volume folds names, so the root itself has other spellings.
@@ -64,8 +60,7 @@ class Reserved:
     folding: bool = False
 
 
-@attrs.frozen
-class RootFacts:
+class RootFacts(msgspec.Struct, frozen=True):
     """One memory root as it lies on the disk now. `reserved` is None where nothing is (team).
     `above`: every directory on the way to the root and to its reserved directory, both included;
     known only for a call that takes a whole tree."""
@@ -79,8 +74,7 @@ class RootFacts:
     above: frozenset[Identity] = frozenset()
 
 
-@attrs.frozen
-class Alias:
+class Alias(msgspec.Struct, frozen=True):
     """A first-level name on a volume that folds names, which the root's listing does not have.
 
     `entries` are the listed names that are the same file: exactly one, if all is well.
@@ -90,8 +84,7 @@ class Alias:
     entries: tuple[str, ...]
 
 
-@attrs.frozen
-class Spelling:
+class Spelling(msgspec.Struct, frozen=True):
     """How a path is written that another process will open. `missing`: the names at its end that
     are not there. `twins`: entries that look like the one missing name."""
 
@@ -99,8 +92,7 @@ class Spelling:
     twins: tuple[str, ...] = ()
 
 
-@attrs.frozen
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """Everything known about one call's target. `hard_link`: the root below whose reserved
     directory the same file stands (or may stand, where that could not be listed). `record`: the
     real path of the gateway's own record, where one is kept. `spelling`: only where another process
@@ -114,16 +106,14 @@ class Facts:
     spelling: Spelling | None = None
 
 
-@attrs.frozen
-class ShellVerdict:
+class ShellVerdict(msgspec.Struct, frozen=True):
     """What the shell gate says of a command, and why. Gathered before a decision."""
 
     read_only: bool
     reason: str
 
 
-@attrs.frozen
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A call as the policy sees it. `managed_only`: it reads managed memory and nothing else.
     `command`: of a shell command, None where the gate was not asked. `tree`: it takes what is
     below its path along. `foreign`: another process opens the path; `also`: names of tools that
@@ -139,15 +129,14 @@ class Call:
     unmapped: str | None = None
 
 
-@attrs.frozen
-class Effective:
+class Effective(msgspec.Struct, frozen=True):
     """The whole scope in force, and where its members come from (names as in Scope): which ones a
     host overrode, and which ones a turn made stricter than the session has them. `rules` are the
     connection's, then the session's."""
 
     scope: Scope
     overridden: frozenset[str] = frozenset()
-    turns: Mapping[str, str] = attrs.Factory(dict)
+    turns: Mapping[str, str] = msgspec.field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
 
 

@@ -8,7 +8,7 @@ belongs, so that one list holds the patterns of all anchors, in their order.
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
+import msgspec
 
 from pinfold_protocol.decision import RuleSource, RuleSpec, Verdict
 from pinfold_protocol.errors import invalid_params, short
@@ -26,8 +26,7 @@ _PROBE = "\ue000"
 """A name that no pattern names: what covers it covers whatever is in its directory."""
 
 
-@attrs.frozen
-class Anchors:
+class Anchors(msgspec.Struct, frozen=True):
     """Where patterns count from, each as it is written and as it really is. `resolve` gives the
     real path of a directory that a pattern names in full, or the same path."""
 
@@ -36,8 +35,7 @@ class Anchors:
     resolve: Callable[[str], str] = lambda path: path
 
 
-@attrs.frozen
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """A rule that was read. `tools` is None for all of them, `paths` where it has none."""
 
     decision: Verdict

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-import attrs
+import msgspec
 
 from pinfold.policy.facts import Effective
 from pinfold.policy.rules import Rule
@@ -30,7 +30,7 @@ def effective(
 ) -> Effective:
     """What is in force: a profile's scope with overrides, narrowed by turns (members by turn id).
     Members are named as in Scope, and their values are of its types."""
-    own = attrs.evolve(PROFILES[profile], **overrides)  # type: ignore[arg-type]
+    own = msgspec.structs.replace(PROFILES[profile], **overrides)
     scope, decided = narrowed(own, turns or {})
     return Effective(scope, frozenset(overrides), decided, rules)
 
@@ -49,7 +49,7 @@ def stricter(member: str, one: object, other: object) -> object:
 def narrowed(own: Scope, turns: Mapping[str, Mapping[str, object]]) -> tuple[Scope, dict[str, str]]:
     """A session's own scope with the members of its turns (by turn id) laid over it, each where it
     is stricter; and for each member that a turn decides, the id of the first that does."""
-    values = {field.name: getattr(own, field.name) for field in attrs.fields(Scope)}
+    values = msgspec.structs.asdict(own)
     decided: dict[str, str] = {}
     for turn_id, members in turns.items():
         for member, value in members.items():

@@ -9,7 +9,7 @@ import codecs
 from collections.abc import Sequence
 from functools import lru_cache
 
-import attrs
+import msgspec
 
 from pinfold_protocol.errors import ToolError
 
@@ -46,8 +46,7 @@ def image_type(head: bytes) -> str | None:
     return next((kind for sign, kind in _IMAGES if head.startswith(sign)), None)
 
 
-@attrs.frozen
-class Splice:
+class Splice(msgspec.Struct, frozen=True):
     """Replace `text[start:end]` by `insert`; indices count code points."""
 
     start: int
@@ -55,8 +54,7 @@ class Splice:
     insert: str
 
 
-@attrs.frozen
-class Decoded:
+class Decoded(msgspec.Struct, frozen=True):
     """A file's bytes and the text they mean, line endings as they are, without the mark.
 
     `named`: the encoding was given by a caller, not found out.
@@ -91,7 +89,7 @@ class Decoded:
             texts += (self.text[at : splice.start], splice.insert)
             at, start = splice.end, offsets.of(splice.end)
         data = b"".join((*parts, offsets.body[start:]))
-        return attrs.evolve(self, data=data, text="".join((*texts, self.text[at:])))
+        return msgspec.structs.replace(self, data=data, text="".join((*texts, self.text[at:])))
 
     def _encoded(self, text: str) -> bytes:
         if self.undecodable and not self.named and not text.isascii():

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-import attrs
+import msgspec
 
 from pinfold.text.codec import Splice
 from pinfold.text.edit import common_prefix, common_suffix
@@ -13,8 +13,7 @@ Shown = Literal["made", "missing", "unclear"]
 _Span = tuple[int, int]
 
 
-@attrs.frozen
-class Intent:
+class Intent(msgspec.Struct, frozen=True):
     """From `before` to `after` by `splices`."""
 
     before: str

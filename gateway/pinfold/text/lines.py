@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 
-import attrs
+import msgspec
 
 from pinfold_protocol.tools import LineEnding
 
@@ -60,8 +60,7 @@ class NormalizedView:
         return index + bisect_left(self._double, index)
 
 
-@attrs.frozen
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """A part of a text for reading; numbers as in `pinfold/details` of a read."""
 
     text: str
@@ -73,8 +72,7 @@ class Selection:
     next_column: int | None
 
 
-@attrs.frozen
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """What to read: lines from `offset`, `limit` of them, from `column` of the first."""
 
     offset: int

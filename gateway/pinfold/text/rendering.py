@@ -2,14 +2,13 @@
 
 from typing import Self
 
-import attrs
+import msgspec
 
 from pinfold.text.codec import MARK, Decoded, encode
 from pinfold.text.lines import line_ending, normalize
 
 
-@attrs.frozen
-class Rendering:
+class Rendering(msgspec.Struct, frozen=True):
     """How a text would be saved: in `encoding`, behind `mark`, a `\\n` as `ending` (None: as it
     stands, since the editor tells the endings as they are)."""
 

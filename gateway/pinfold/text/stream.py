@@ -3,15 +3,14 @@
 import codecs
 from collections.abc import Iterable, Iterator
 
-import attrs
+import msgspec
 
 from pinfold.text.codec import encoding_of
 from pinfold.text.lines import Selection, Window, normalize
 from pinfold_protocol.errors import ToolError
 
 
-@attrs.frozen
-class Streamed:
+class Streamed(msgspec.Struct, frozen=True):
     """What was cut out, and what is known of the file without having read it all."""
 
     selection: Selection

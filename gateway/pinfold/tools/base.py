@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold.backends.base import Backend, Reading, Written
 from pinfold.paths.known import KnownFiles
@@ -14,8 +14,7 @@ from pinfold_protocol.session import Limits, Staleness
 from pinfold_protocol.tools import Annotations, Content, ImageDetails, ReadDetails, WriteDetails
 
 
-@attrs.frozen
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What a tool did: what the model reads, and the details for the host.
 
     `complete`: a read showed the whole file. `before`: SHA-256 of the file before a change, for
@@ -28,8 +27,7 @@ class Outcome:
     before: str | None = None
 
 
-@attrs.frozen
-class Workplace:
+class Workplace(msgspec.Struct, frozen=True):
     """What a tool may use: a backend, the limits, what the session knows of files and how strict
     it is about that, whether it must not wait (WouldBlock), whether details
     say where something was read or written, and what raises if it was cancelled."""
@@ -47,8 +45,7 @@ class Workplace:
         return {"source": where.source, "version": where.version} if self.sources else {}
 
 
-@attrs.frozen
-class ToolType:
+class ToolType(msgspec.Struct, frozen=True):
     """One tool. `check` looks at what goes together in the arguments (raises ToolError)."""
 
     name: str

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold.backends.base import Reading, Written
 from pinfold.backends.local import require_replaceable
@@ -16,8 +16,7 @@ from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import TextContent
 
 
-@attrs.frozen
-class Old:
+class Old(msgspec.Struct, frozen=True):
     """What is there before a change; `decoded` is None where nothing is.
 
     `encoding`: named in this call, or earlier for this file. `stale`: it has changed since the

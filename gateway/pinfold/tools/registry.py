@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-import attrs
+import msgspec
 
 from pinfold.policy.facts import Action, Call
 from pinfold.tools.base import ToolType
@@ -19,8 +19,7 @@ TOOLS: dict[str, ToolType] = {
 IGNORED_ARGUMENTS = frozenset({"wait_for_previous"})
 
 
-@attrs.frozen
-class HostTool:
+class HostTool(msgspec.Struct, frozen=True):
     """A tool that a host runs itself: its path argument, None where it has none."""
 
     action: Action

@@ -1,6 +1,6 @@
 """`write_file`: a whole new content, in the file's own ending and mark."""
 
-import attrs
+import msgspec
 
 from pinfold.paths.opened import CheckedPath
 from pinfold.text.codec import MARK, Decoded, codec_name, new_file
@@ -32,7 +32,7 @@ def new_content(content: str, old: Decoded | None, encoding: str | None) -> Deco
     if old is None:
         return new_file(content, encoding)
     body = fit_endings(content.removeprefix(MARK) if old.mark else content, old.text)
-    return attrs.evolve(old, data=old.whole(body), text=body, undecodable=False)
+    return msgspec.structs.replace(old, data=old.whole(body), text=body, undecodable=False)
 
 
 def _run(arguments: WriteFileArguments, path: CheckedPath, place: Workplace) -> Outcome:

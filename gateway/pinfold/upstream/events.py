@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold.upstream.messages import without_ours
 from pinfold_protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, short
@@ -15,8 +15,7 @@ _MOST = 16
 """How many questions may be open at once."""
 
 
-@attrs.frozen
-class Events:
+class Events(msgspec.Struct, frozen=True):
     """What an upstream says by itself, on its reader's thread: nothing here may block.
 
     `capabilities`: what to tell it that we can do. `ask` gets a request of it (method, params) and

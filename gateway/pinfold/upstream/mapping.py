@@ -7,7 +7,7 @@ is the user's, or stands in the table here.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.session import PathUse, ServedTool, ToolMapping, UpstreamOptions
@@ -68,8 +68,7 @@ _USES: dict[ServedTool, PathUse] = {"read_file": "read", "write_file": "write", 
 """What ours do to `file_path`. Said otherwise, a change would be decided as a read."""
 
 
-@attrs.frozen
-class PathArgument:
+class PathArgument(msgspec.Struct, frozen=True):
     """One path in a call, as it was given: in the argument `name`, at `index` of a list."""
 
     name: str
@@ -78,8 +77,7 @@ class PathArgument:
     use: PathUse
 
 
-@attrs.frozen
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """A call in the upstream's words. `known`: whether there is a mapping; `unmapped`: an argument
     that it does not name; `ours`: the tool of ours that was called, if it was one; `absent`: a path
     that was left out, so that the upstream would choose one."""
@@ -227,7 +225,7 @@ class Catalog:
             theirs[words[argument]] = (
                 self._edits(name, value, words) if argument == "edits" else value
             )
-        return attrs.evolve(self.plan(tool, theirs), ours=name)
+        return msgspec.structs.replace(self.plan(tool, theirs), ours=name)
 
     def _edits(self, name: str, edits: Any, words: Mapping[str, str]) -> list[dict[str, Any]]:
         translated = []

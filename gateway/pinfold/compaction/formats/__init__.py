@@ -8,15 +8,14 @@ place: what is not cleared is the same object in the new history.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold.compaction.formats import anthropic, gemini, openai, records
 from pinfold.compaction.scan import Found, Scan
 from pinfold_protocol.compaction import Format
 
 
-@attrs.frozen
-class Reader:
+class Reader(msgspec.Struct, frozen=True):
     """One format."""
 
     read: Callable[[Sequence[Any], Scan], None]

@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import attrs
+import msgspec
 
 from pinfold.compaction.scan import clean_mime, media_placeholder
 from pinfold_protocol.compaction import CLEARED_TEXT
 
 
-@attrs.frozen
-class Blocks:
+class Blocks(msgspec.Struct, frozen=True):
     """What the blocks of one format are called. `mime` gives a media block's type; `kept` is the
     member that must survive where a block is replaced (a cache marker)."""
 

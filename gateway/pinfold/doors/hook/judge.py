@@ -7,7 +7,7 @@ from; any denial wins.
 import os
 import unicodedata
 
-import attrs
+import msgspec
 
 from pinfold.deciding import Ground, decided, judged_command
 from pinfold.doors.hook.events import Event, NotUnderstood
@@ -215,7 +215,7 @@ class Bench:
             return decision
         target = (facts.target.literal, facts.target.real or facts.target.literal)
         for root in self._other_roots(target):
-            ground = attrs.evolve(self.ground, roots=(root,), effective=_PINNED_ONLY)
+            ground = msgspec.structs.replace(self.ground, roots=(root,), effective=_PINNED_ONLY)
             with decided(ground, call, path) as other:
                 if other.decision.decision == "deny":
                     return other.decision
@@ -266,7 +266,7 @@ def _profile(flags: Flags) -> str:
 
 
 def _overrides(flags: Flags) -> "dict[str, object]":
-    names = {_on_wire(field.name): field.name for field in attrs.fields(Scope)}
+    names = {_on_wire(name): name for name in Scope.__struct_fields__}
     overrides: dict[str, object] = {}
     for member, value in flags.scope.items():
         if member not in names:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import attrs
+import msgspec
 
 from pinfold.doors.lsp.client import Client, path_of
 from pinfold.doors.lsp.convert import Converter
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 MOST_TOPICS = 20_000
 
 
-@attrs.frozen
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """A memory document, open or not. `lines` are without endings."""
 
     gateway: "Gateway"
@@ -86,7 +85,9 @@ class Context:
             return None
         uri = document.uri if document else to_uri(path)
         lines = text_lines(text)
-        return attrs.evolve(self, uri=uri, document=document, text=text, lines=lines, where=where)
+        return msgspec.structs.replace(
+            self, uri=uri, document=document, text=text, lines=lines, where=where
+        )
 
     def looked_up(self, links: list[Link]) -> dict[str, Linked]:
         """What links lead to, by the path that stands in them."""
@@ -104,8 +105,7 @@ def text_lines(text: str) -> list[str]:
     return [without_ending(line) for line in lines_of(text)]
 
 
-@attrs.frozen
-class Opener:
+class Opener(msgspec.Struct, frozen=True):
     """Makes contexts for one session."""
 
     gateway: "Gateway"

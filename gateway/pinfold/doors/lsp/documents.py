@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
-import attrs
+import msgspec
 
 from pinfold.doors.lsp.client import path_of
 from pinfold.paths.literal import encode
@@ -14,8 +14,7 @@ from pinfold.policy.facts import Identity
 from pinfold.text.positions import Encoding
 
 
-@attrs.frozen
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """One open document at one version. `text` is the editor's, with its line endings; `path` is
     what its URI names, as text, None where that is no file of this machine; `encoding`: what the
     editor counts columns in. `lost`: a change came that could not be understood, so `text` is not
@@ -83,7 +82,7 @@ class Documents:
         """A change of a document was missed."""
         found = self.get(uri)
         if found is not None:
-            self.put(attrs.evolve(found, lost=True))
+            self.put(msgspec.structs.replace(found, lost=True))
 
     def end(self) -> None:
         """The connection ends: nobody waits any longer."""

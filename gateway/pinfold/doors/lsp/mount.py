@@ -142,7 +142,7 @@ class Mount:
         try:
             return self.server.protocol._converter.structure(params, expected)
         except Exception as error:  # noqa: BLE001 - its hooks raise what comes to them
-            from pinfold_protocol.convert import describe
+            from pinfold.doors.lsp.problems import describe
 
             path, problem = describe(error)
             raise invalid_params(path, short(problem)) from None

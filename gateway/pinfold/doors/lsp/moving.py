@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import attrs
+import msgspec
 from lsprotocol import types
 
 from pinfold.doors.lsp.client import path_of
@@ -29,8 +29,7 @@ _MOST_TEXT = 1 << 20
 """In a topic that is not open and larger than this, in bytes, no links are looked for."""
 
 
-@attrs.frozen
-class Mend:
+class Mend(msgspec.Struct, frozen=True):
     """The changes of one document. `document` is None where it is not open."""
 
     path: str
@@ -41,8 +40,7 @@ class Mend:
     changes: list[Change]
 
 
-@attrs.frozen
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """A move, decided: from where, to where, and what has to be mended."""
 
     old: str

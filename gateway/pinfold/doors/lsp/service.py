@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import attrs
+import msgspec
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
@@ -34,8 +34,7 @@ _AT_ONCE = 2
 same connection want some of it."""
 
 
-@attrs.frozen
-class CommandArgument:
+class CommandArgument(msgspec.Struct, frozen=True):
     """What every command takes: a document, and whether the outcome is to be shown to the user."""
 
     uri: str

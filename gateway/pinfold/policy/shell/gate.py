@@ -7,7 +7,7 @@ verdict = judge(reading, repositories)     with what was found at those places
 import re
 from collections.abc import Mapping
 
-import attrs
+import msgspec
 
 from pinfold.policy.facts import ShellVerdict
 from pinfold.policy.shell.commands import COMMANDS
@@ -22,8 +22,7 @@ Place = tuple[str, ...]
 One that begins with `~` is below home."""
 
 
-@attrs.frozen
-class Lost:
+class Lost(msgspec.Struct, frozen=True):
     """A place that is not known, and why."""
 
     why: str
@@ -38,8 +37,7 @@ _MOST_CHANGES = 16
 _READ_HERE = SHELLS | {"git"}
 
 
-@attrs.frozen
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """`refusal`: why the command is not proven read-only, whatever lies on the disk; None if only
     the repositories at `places` can still speak against it."""
 

@@ -7,7 +7,7 @@ is in a short list. Where there is none, git has nothing to run.
 
 import re
 
-import attrs
+import msgspec
 
 from pinfold.policy.shell.options import (
     Check,
@@ -20,8 +20,7 @@ from pinfold.policy.shell.options import (
 from pinfold.policy.shell.words import refuse
 
 
-@attrs.frozen
-class Repository:
+class Repository(msgspec.Struct, frozen=True):
     """What git may find from one place. `problem`: why it could not be looked at.
 
     `where`: its git directory. `in_memory`: that directory, or anything of it that decides what is

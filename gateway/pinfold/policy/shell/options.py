@@ -7,7 +7,7 @@ refuse more.
 import re
 from collections.abc import Callable
 
-import attrs
+import msgspec
 
 from pinfold.policy.shell.words import Word, refuse
 
@@ -38,8 +38,7 @@ def require_no_option_made(name: str, words: Words) -> None:
             raise refuse(word.raw, f"could become an option of {name}")
 
 
-@attrs.frozen
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """`short`: letters that are refused; `long`: names without `--`, refused with each of their
     beginnings, since many programs let them be cut short, but not where the word is one of
     `exact`. `valued`: letters whose value may follow in the same word. `why`: what they do."""

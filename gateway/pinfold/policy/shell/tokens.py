@@ -6,7 +6,7 @@ it belongs to. What is left is written out again plainly, as `Tokens.text`, for 
 
 import re
 
-import attrs
+import msgspec
 
 from pinfold.policy.shell.words import BLANKS, Refused, Word, WordReader, expansion, refuse
 
@@ -45,8 +45,7 @@ _KEYWORDS = {
 """What bash and its grammar take for more than a name where a command begins."""
 
 
-@attrs.frozen
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """One simple command: its words, and the bytes where it stands in `Tokens.text`. `posix`: it
     is for a shell that may know less than bash."""
 
@@ -56,8 +55,7 @@ class Run:
     posix: bool = False
 
 
-@attrs.frozen
-class Tokens:
+class Tokens(msgspec.Struct, frozen=True):
     """`operators`: how many there are, so that the grammar can be held to them."""
 
     text: str

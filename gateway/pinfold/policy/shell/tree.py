@@ -7,7 +7,7 @@ tokenizer says, and every one must be met once. Where the two disagree nothing i
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-import attrs
+import msgspec
 
 from pinfold.policy.shell.tokens import Run, Tokens
 from pinfold.policy.shell.words import Refused
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 Kind = Literal["sequence", "and", "or", "pipeline", "group", "subshell", "negated"]
 
 
-@attrs.frozen
-class Compound:
+class Compound(msgspec.Struct, frozen=True):
     """Statements and how they hang together."""
 
     kind: Kind

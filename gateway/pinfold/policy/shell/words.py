@@ -7,7 +7,7 @@ same to bash, to a POSIX shell and to tree-sitter's grammar, which is asked as w
 import re
 import unicodedata
 
-import attrs
+import msgspec
 
 
 class Refused(Exception):
@@ -25,8 +25,7 @@ BLANKS = " \t"
 _ENDS = frozenset(" \t\n;&|<>()")
 
 
-@attrs.frozen
-class Word:
+class Word(msgspec.Struct, frozen=True):
     """`raw`: as it stands there. `value`: without its quotes, expansions as written.
 
     `expands`: a variable or arithmetic is in it. `splits`: one that may become several words.
