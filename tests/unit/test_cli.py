@@ -136,7 +136,7 @@ def test_explain_imports_rich_and_serve_does_not(tmp_path: Path) -> None:
         }
 
     assert "rich" in imported("explain", "/x")
-    assert not {"rich", "attr", "cattrs", "msgspec", "pygls"} & imported("serve")
+    assert not {"rich", "attr", "cattrs", "pygls"} & imported("serve")
 
 
 def test_paths_cannot_play_tricks_on_a_terminal(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""JSON text to Python and back: orjson, and the standard library where that refuses.
+"""JSON text to Python and back: msgspec, and the standard library where that refuses.
 
-orjson is 5 to 10 times faster on large texts, but knows no lone surrogates; those are JSON all
+msgspec is 5 to 10 times faster on large texts, but knows no lone surrogates; those are JSON all
 the same, and a request that holds one must be answered.
 """
 
@@ -8,21 +8,19 @@ import json
 import re
 from typing import Any
 
-import orjson
+import msgspec
 
 _MAX_DEPTH = 1000
-# orjson makes a float of it; somebody else's history must come back as it was.
-_HUGE = re.compile(rb"\d{19}")
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def parse(body: bytes) -> Any:
     """The value of a JSON text in UTF-8. Raises ValueError if it is none, or nested too deeply."""
-    if b"context/compact" in body and _HUGE.search(body):
-        return _parse_slowly(body)
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        return _decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
         if not _SURROGATE.search(body):
             raise ValueError(_reason(error)) from None
     return _parse_slowly(body)
@@ -41,8 +39,8 @@ def _parse_slowly(body: bytes) -> Any:
 def serialize(value: Any) -> bytes:
     """JSON in UTF-8; a lone surrogate is escaped."""
     try:
-        return orjson.dumps(value)
-    except TypeError:
+        return _encode(value)
+    except UnicodeEncodeError:
         return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
@@ -52,6 +50,8 @@ def _refuse(constant: str) -> None:
 
 def _reason(error: Exception) -> str:
     """What is wrong and where, without any of the text."""
+    if isinstance(error, msgspec.DecodeError):
+        return str(error)
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} (line {error.lineno}, column {error.colno})"
     return "nested too deeply" if isinstance(error, RecursionError) else "not valid JSON"

@@ -1,7 +1,5 @@
 """`file:` URIs of this machine, to paths and back."""
 
-import urllib.parse
-
 from pinfold_protocol.errors import invalid_params
 
 SCHEME = "file:"
@@ -14,12 +12,14 @@ def is_uri(text: str) -> bool:
 
 def from_uri(raw: str, member: str) -> str:
     """The path of a `file:` URI of this machine. Raises RpcError (-32602) that names the member."""
+    from urllib.parse import unquote, urlsplit  # most hosts give paths
+
     problem = "must be a file: URI of this machine"
     if not raw.isprintable():  # urlsplit would drop some of these
         raise invalid_params(member, problem)
     try:
-        uri = urllib.parse.urlsplit(raw)
-        path = urllib.parse.unquote(uri.path, errors="strict")
+        uri = urlsplit(raw)
+        path = unquote(uri.path, errors="strict")
     except ValueError:
         raise invalid_params(member, problem) from None
     foreign = uri.netloc.lower() not in ("", "localhost") or uri.query or uri.fragment
@@ -30,4 +30,6 @@ def from_uri(raw: str, member: str) -> str:
 
 def to_uri(path: str) -> str:
     """A path as a `file:` URI; what is not UTF-8 in it cannot come back."""
-    return "file://" + urllib.parse.quote(path, errors="replace")
+    from urllib.parse import quote
+
+    return "file://" + quote(path, errors="replace")

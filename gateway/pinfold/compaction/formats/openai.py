@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import orjson
+import msgspec
 
 from pinfold.compaction.formats.blocks import Blocks, data_url_mime
 from pinfold.compaction.scan import Found, Scan
@@ -152,13 +152,13 @@ def _parsed(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return None
     try:
-        return orjson.loads(arguments)
-    except orjson.JSONDecodeError:
+        return msgspec.json.decode(arguments)
+    except (ValueError, RecursionError):
         return _parsed_slowly(arguments)
 
 
 def _parsed_slowly(arguments: str) -> Any:
-    """Lone surrogates are JSON, but not to orjson."""
+    """Lone surrogates are JSON, but not to msgspec."""
     try:
         return json.loads(arguments)
     except (ValueError, RecursionError):
