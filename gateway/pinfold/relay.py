@@ -23,9 +23,8 @@ from pinfold.paths.walk import walk
 from pinfold.policy.decide import decide, guard
 from pinfold.policy.facts import Answers, Call
 from pinfold.session import Session
-from pinfold.tools.base import ToolType
 from pinfold.tools.registry import TOOLS
-from pinfold.upstream.mapping import ENTRIES, TREES, Catalog, PathArgument, Plan
+from pinfold.upstream.mapping import ENTRIES, TREES, PathArgument, Plan
 from pinfold.upstream.peer import Peer
 from pinfold.upstream.waiting import GaveUp, Params, Waiting
 from pinfold_protocol.convert import unstructure
@@ -35,10 +34,8 @@ from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
 from pinfold_protocol.tools import (
     DECISION_KEY,
     DETAILS_KEY,
-    Annotations,
     AnyContent,
     TextContent,
-    Tool,
     ToolResult,
     UpstreamDetails,
 )
@@ -355,46 +352,3 @@ and an upstream that answers in an older one has no business to."""
 
 def _is_text(item: Params) -> bool:
     return item.get("type") == "text" and isinstance(item.get("text"), str)
-
-
-# What is offered
-
-
-def listed(catalog: Catalog, *, scoped: bool) -> list[Params]:
-    """The tools of a session in front of an upstream: ours as far as it serves them, then its own
-    as it lists them."""
-    ours = [unstructure(_served(TOOLS[name], catalog)) for name in catalog.served]
-    return [*ours, *(catalog.listed[name] for name in catalog.own(scoped=scoped))]
-
-
-def _served(tool: ToolType, catalog: Catalog) -> Tool:
-    """A tool of ours with those of its arguments that the upstream has words for."""
-    words = catalog.words(tool.name)
-    schema = tool.input_schema
-    schema["properties"] = {k: v for k, v in tool.properties.items() if k in words}
-    return Tool(tool.name, tool.description, schema, tool.annotations)
-
-
-def as_tool(raw: Params) -> Tool:
-    """A tool as an upstream lists it, in our shape; hints that it does not give are MCP's."""
-    hints = raw.get("annotations")
-    hints = hints if isinstance(hints, dict) else {}
-
-    def hint(name: str, default: bool) -> bool:
-        value = hints.get(name)
-        return value if isinstance(value, bool) else default
-
-    title, described, schema = raw.get("title"), raw.get("description"), raw.get("outputSchema")
-    return Tool(
-        raw["name"],
-        described if isinstance(described, str) else "",
-        raw["inputSchema"],
-        Annotations(
-            hint("readOnlyHint", False),
-            hint("destructiveHint", True),
-            hint("idempotentHint", False),
-            hint("openWorldHint", True),
-        ),
-        title=title if isinstance(title, str) else None,
-        output_schema=schema if isinstance(schema, dict) else None,
-    )

@@ -12,12 +12,13 @@ from pinfold.paths.literal import expand
 from pinfold.paths.uri import to_uri
 from pinfold.policy.decide import guard
 from pinfold.policy.facts import no_approver
-from pinfold.relay import Errand, listed
+from pinfold.relay import Errand
 from pinfold.session import Session, Sessions
 from pinfold.tools.registry import HOST_TOOLS, IGNORED_ARGUMENTS, TOOLS, no_such_tool
 from pinfold.upstream.events import Answer, Events, Fail, Params
 from pinfold.upstream.mapping import FILESYSTEM, Catalog, Plan, problem_of
 from pinfold.upstream.peer import Peer
+from pinfold.upstream_tools import listed
 from pinfold_protocol.convert import unstructure
 from pinfold_protocol.errors import ToolError, invalid_params, short
 from pinfold_protocol.session import Limits, UpstreamOptions

@@ -132,6 +132,7 @@ def _until(terminal: int, enough: Callable[[str], bool]) -> str:
     return shown
 
 
+@pytest.mark.slow  # shells
 @pytest.mark.parametrize(("typed", "offered"), TYPED, ids=[typed for typed, _ in TYPED])
 @pytest.mark.parametrize("shell", [bash, fish, zsh], ids=lambda shell: shell.__name__)
 def test_a_shell_offers_it(

@@ -106,10 +106,9 @@ def test_there_are_types_that_msgspec_converts_and_others() -> None:
     assert len(TYPES) > len(PLAIN) > 20
 
 
-@pytest.mark.parametrize("cls", PLAIN, ids=lambda cls: str(cls.__name__))
-@settings(max_examples=40)
-@given(st.data())
-def test_both_ways_say_the_same(cls: Any, data: st.DataObject) -> None:
+@settings(max_examples=400)
+@given(st.data(), st.sampled_from(PLAIN))
+def test_both_ways_say_the_same(data: st.DataObject, cls: Any) -> None:
     value = data.draw(objects(cls))
     kind, ours = told(value, cls)
     try:
@@ -123,10 +122,9 @@ def test_both_ways_say_the_same(cls: Any, data: st.DataObject) -> None:
         assert alike(built, ours)
 
 
-@pytest.mark.parametrize("cls", TYPES, ids=lambda cls: str(cls.__name__))
-@settings(max_examples=20)
-@given(st.data())
-def test_what_is_written_reads_as_it_was(cls: Any, data: st.DataObject) -> None:
+@settings(max_examples=400)
+@given(st.data(), st.sampled_from(TYPES))
+def test_what_is_written_reads_as_it_was(data: st.DataObject, cls: Any) -> None:
     kind, built = told(data.draw(objects(cls)), cls)
     if kind == "built":
         plain = unstructure(built)

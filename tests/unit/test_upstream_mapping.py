@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from fronts import TOOLS
-from pinfold.relay import as_tool, listed
 from pinfold.upstream.mapping import FILESYSTEM, Catalog, problem_of
 from pinfold.upstream.messages import line_of, parse, without_ours
+from pinfold.upstream_tools import as_tool, listed
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.errors import RpcError, ToolError
 from pinfold_protocol.session import ToolMapping, UpstreamOptions

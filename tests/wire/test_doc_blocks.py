@@ -15,7 +15,13 @@ def test_there_are_pages_to_follow() -> None:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("source", WITH_BLOCKS)
+@pytest.mark.parametrize(
+    "source",
+    [
+        each if each == "README.md" else pytest.param(each, marks=pytest.mark.slow)
+        for each in WITH_BLOCKS
+    ],
+)
 def test_a_page_can_be_followed(source: str, tmp_path: Path) -> None:
     problems = list(follow(pages.load(source), tmp_path))
     assert not problems, "\n".join(problems)

@@ -353,7 +353,7 @@ class Native:
             tools = self.gateway.offered(session)
             if session.upstream is None:
                 return {"tools": tools}
-            from pinfold.relay import as_tool
+            from pinfold.upstream_tools import as_tool
 
             return {"tools": [_plain(as_tool(tool)) for tool in tools]}
 
