@@ -341,7 +341,7 @@ def _serve(flags: Callable[[], Flags], plain: Flags | None = None) -> NoReturn:
 
     streams = claim()
     greeting = greet(*streams, plain)
-    import pinfold.doors.loop  # noqa: F401 - asyncio, before others import it
+    import pinfold.doors.lean  # noqa: F401 - before others import what it imports
     from pinfold.doors.process import serve
 
     # Threads may be stuck in a dead file system: nobody waits for them.

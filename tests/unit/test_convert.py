@@ -106,7 +106,7 @@ def test_there_are_types_that_msgspec_converts_and_others() -> None:
     assert len(TYPES) > len(PLAIN) > 20
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.data(), st.sampled_from(PLAIN))
 def test_both_ways_say_the_same(data: st.DataObject, cls: Any) -> None:
     value = data.draw(objects(cls))
@@ -122,7 +122,7 @@ def test_both_ways_say_the_same(data: st.DataObject, cls: Any) -> None:
         assert alike(built, ours)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.data(), st.sampled_from(TYPES))
 def test_what_is_written_reads_as_it_was(data: st.DataObject, cls: Any) -> None:
     kind, built = told(data.draw(objects(cls)), cls)

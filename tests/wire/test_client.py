@@ -109,7 +109,7 @@ NO_GATEWAY = [
 def test_what_is_no_gateway_is_told_or_can_be_timed_out(program: str) -> None:
     async def main() -> None:
         with pytest.raises((ConnectionLost, TimeoutError)):
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(0.5):
                 await Client.spawn([sys.executable, "-c", program])
 
     run(main())

@@ -9,7 +9,6 @@ from pinfold.backends.base import Reading, Written
 from pinfold.backends.local import require_replaceable
 from pinfold.paths.opened import CheckedPath
 from pinfold.text.codec import MARK, Decoded, decode, image_type, printable
-from pinfold.text.diff import unified_diff
 from pinfold.text.lines import line_ending
 from pinfold.tools.base import Workplace
 from pinfold_protocol.errors import ToolError
@@ -135,6 +134,8 @@ def _outcome(old: Old, new: Decoded, path: str) -> dict[str, Any]:
 
 
 def _diff(old: Old, new: Decoded, path: str) -> str:
+    from pinfold.text.diff import unified_diff  # not for a first read
+
     diff = unified_diff(old.text, new.text, path)
     before = old.decoded
     if before is not None and bool(before.mark) != bool(new.mark):

@@ -6,7 +6,6 @@ from pinfold.paths.errors import from_errno
 from pinfold.paths.opened import CheckedPath
 from pinfold.text.codec import Decoded, Splice, codec_name, new_file, printable
 from pinfold.text.edit import ENOUGH, MANY, find, find_all, splices_for
-from pinfold.text.hints import ambiguous_hint, no_match_hint
 from pinfold.text.lines import number_of
 from pinfold.tools.base import (
     DRY_RUN,
@@ -108,10 +107,14 @@ def splices_of(text: str, replacement: Replacement) -> list[Splice]:
     wanted = replacement.old_string
     spans = find_all(text, wanted) if replacement.replace_all else find(text, wanted)
     if not spans:
+        from pinfold.text.hints import no_match_hint  # not for a first read
+
         hint, where = no_match_hint(text, wanted)
         hint = hint or " Read the file again, and copy old_string from it exactly."
         raise ToolError("no-match", f"old_string is not in the file.{hint}", **where)
     if len(spans) > 1 and not replacement.replace_all:
+        from pinfold.text.hints import ambiguous_hint
+
         lines = [number_of(text, start) for start, _ in spans[:20]]
         hint = ambiguous_hint(lines, len(spans), len(spans) >= ENOUGH)
         message = f"old_string must match once. {hint} Give more of the text around it."

@@ -30,7 +30,7 @@ from pinfold_protocol.tools import (
 )
 
 _MOST = 2**53 - 1
-_MEANWHILE = 2 << 20
+_MEANWHILE = 512 << 10
 """From how many bytes on a thread pays."""
 _GUESSED = 16_384
 """How many bytes a guess of the encoding looks at."""
