@@ -21,8 +21,8 @@ help: ## Show this
 demo: $(VENV)/.runtime ## See it work, in a temporary directory
 	@$(BIN)/pinfold demo
 
-test: $(VENV)/.dev ## Run the tests (under five minutes on two cores)
-	$(BIN)/python -m pytest -q -n auto
+test: $(VENV)/.dev ## Run the tests (under two minutes on two cores)
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 check: $(VENV)/.dev ## Formatter, linter, types, layers
 	$(BIN)/ruff format --check .

@@ -1,7 +1,7 @@
 """`context/compact` and `context/reset` over the wire, with a session that remembers its tags."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,13 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def raw(project: Path) -> Any:
+    with Raw(env=clean_env()) as gateway:
+        yield gateway.initialize()
+
+
+@pytest.fixture(scope="module")
+def asked() -> Iterator[Raw]:
+    """For what leaves nothing behind."""
     with Raw(env=clean_env()) as gateway:
         yield gateway.initialize()
 
@@ -195,10 +202,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_named(raw: Raw, name: str) -> None:
+def test_what_is_wrong_is_named(asked: Raw, name: str) -> None:
     more, path = WRONG[name]
     params = {"format": "gemini", "history": [], "trigger": {"kind": "force"}} | more
-    error = raw.ask("context/compact", params)["error"]
+    error = asked.ask("context/compact", params)["error"]
     assert error["code"] == -32602
     assert error["data"]["path"] == path
 

@@ -102,6 +102,7 @@ def home(tmp_path: Path) -> Home:
     return Home(base, project, memory, env)
 
 
+@pytest.mark.slow  # a process for each
 @pytest.mark.parametrize("case", cases("policy.json"), ids=lambda case: str(case["name"]))
 def test_the_vectors_are_decided_as_policy_explain_decides_them(
     case: dict[str, Any], vectors: tuple[Path, "dict[str, Raw]"]

@@ -38,46 +38,44 @@ def test_initialize_is_lenient_about_what_lsp_owns(params: Any) -> None:
         assert raw.receive()["result"]["serverInfo"]["name"] == "pinfold"
 
 
-@pytest.mark.parametrize(
-    ("options", "member"),
-    [
-        ({"memroy": {}}, "memroy"),
-        ({"rules": {}}, "rules"),
-        ({"rules": [{"decision": "deny", "tools": ["*"], "paths": ["!x"]}]}, "rules[0].paths"),
-        ({"audit": []}, "audit"),
-        ({"audit": {"file": "/x"}}, "audit.file"),
-        ({"audit": {"path": "x.jsonl"}}, "audit.path"),
-        ({"audit": {"path": "/x/"}}, "audit.path"),
-        ({"audit": {"path": "/x\0"}}, "audit.path"),
-        ({"audit": {"path": 5}}, "audit.path"),
-        ({"audit": {"maxBytes": 1000}}, "audit.maxBytes"),
-        ({"audit": {"maxBytes": "1"}}, "audit.maxBytes"),
-        ({"audit": {"keep": -1}}, "audit.keep"),
-        ({"audit": {"keep": True}}, "audit.keep"),
-        ({"upstreams": {"local": {"command": "x"}}}, "upstreams.local"),
-        ({"upstreams": {"editor": {"command": "x"}}}, "upstreams.editor"),
-        ({"upstreams": {"fs": {}}}, "upstreams.fs.command"),
-        ({"upstreams": {"fs": {"command": ""}}}, "upstreams.fs.command"),
-        ({"upstreams": {"fs": {"command": "x", "cwd": "here"}}}, "upstreams.fs.cwd"),
-        ({"upstreams": {"fs": {"command": "x", "zzz": 1}}}, "upstreams.fs.zzz"),
-        ({"upstreams": {"fs": {"command": "x", "args": ["a\0b"]}}}, "upstreams.fs.args"),
-        ({"upstreams": {"fs": {"command": "x", "env": {"A=B": "c"}}}}, "upstreams.fs.env"),
-        ({"limits": {"readLines": 0}}, "limits.readLines"),
-        ({"limits": {"readLines": "5"}}, "limits.readLines"),
-        ({"limits": {"askSeconds": 0}}, "limits.askSeconds"),
-        ({"memory": {"projectRoot": "x"}}, "memory.projectRoot"),
-        ([], ""),
-    ],
-)
-def test_bad_options_refuse_initialize_and_a_second_try_may_succeed(
-    options: Any, member: str
-) -> None:
+BAD_OPTIONS: list[tuple[Any, str]] = [
+    ({"memroy": {}}, "memroy"),
+    ({"rules": {}}, "rules"),
+    ({"rules": [{"decision": "deny", "tools": ["*"], "paths": ["!x"]}]}, "rules[0].paths"),
+    ({"audit": []}, "audit"),
+    ({"audit": {"file": "/x"}}, "audit.file"),
+    ({"audit": {"path": "x.jsonl"}}, "audit.path"),
+    ({"audit": {"path": "/x/"}}, "audit.path"),
+    ({"audit": {"path": "/x\0"}}, "audit.path"),
+    ({"audit": {"path": 5}}, "audit.path"),
+    ({"audit": {"maxBytes": 1000}}, "audit.maxBytes"),
+    ({"audit": {"maxBytes": "1"}}, "audit.maxBytes"),
+    ({"audit": {"keep": -1}}, "audit.keep"),
+    ({"audit": {"keep": True}}, "audit.keep"),
+    ({"upstreams": {"local": {"command": "x"}}}, "upstreams.local"),
+    ({"upstreams": {"editor": {"command": "x"}}}, "upstreams.editor"),
+    ({"upstreams": {"fs": {}}}, "upstreams.fs.command"),
+    ({"upstreams": {"fs": {"command": ""}}}, "upstreams.fs.command"),
+    ({"upstreams": {"fs": {"command": "x", "cwd": "here"}}}, "upstreams.fs.cwd"),
+    ({"upstreams": {"fs": {"command": "x", "zzz": 1}}}, "upstreams.fs.zzz"),
+    ({"upstreams": {"fs": {"command": "x", "args": ["a\0b"]}}}, "upstreams.fs.args"),
+    ({"upstreams": {"fs": {"command": "x", "env": {"A=B": "c"}}}}, "upstreams.fs.env"),
+    ({"limits": {"readLines": 0}}, "limits.readLines"),
+    ({"limits": {"readLines": "5"}}, "limits.readLines"),
+    ({"limits": {"askSeconds": 0}}, "limits.askSeconds"),
+    ({"memory": {"projectRoot": "x"}}, "memory.projectRoot"),
+    ([], ""),
+]
+
+
+def test_bad_options_refuse_initialize_and_another_try_may_succeed() -> None:
     with Raw() as raw:
-        params = {"initializationOptions": {"pinfold": options}}
-        error = raw.ask("initialize", params)["error"]
-        assert error["code"] == -32602
-        where = f"initializationOptions.pinfold.{member}".rstrip(".")
-        assert error["data"]["path"] in (where, member)
+        for options, member in BAD_OPTIONS:
+            params = {"initializationOptions": {"pinfold": options}}
+            error = raw.ask("initialize", params)["error"]
+            assert error["code"] == -32602, options
+            where = f"initializationOptions.pinfold.{member}".rstrip(".")
+            assert error["data"]["path"] in (where, member), options
         raw.initialize()
 
 

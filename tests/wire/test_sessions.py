@@ -2,14 +2,28 @@
 
 import json
 import os
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support import Held, Raw, clean_env, decision, details, kind, peak_kib, read, request, write
+from support import (
+    Held,
+    Raw,
+    clean_env,
+    decision,
+    details,
+    kind,
+    peak_kib,
+    read,
+    request,
+    resident_kib,
+    write,
+)
 
 PROFILES = {
     "main": [False, False, True, True, False, "unscoped", False, "deny", "detect"],
@@ -310,6 +324,25 @@ def test_a_host_that_does_not_read_costs_bounded_memory_and_gets_everything(
     assert {each["id"] for each in answers} == {*range(count), "last"}
     peak = peak_kib(raw.process.pid)
     assert peak < 120 * 1024, f"{peak} KiB"
+
+
+_LARGE = 16 << 20
+
+
+@pytest.mark.slow  # a rest takes its time
+@pytest.mark.skipif(sys.platform != "linux", reason="how much is resident is asked of /proc")
+def test_what_large_answers_took_is_given_back(raw: Raw, project: Path) -> None:
+    session = raw.open(project)["sessionId"]
+    arguments = {"file_path": write(project / "large.txt", "y" * _LARGE), "limit": 1}
+    params = {"sessionId": session, "name": "read_file", "arguments": arguments}
+    for _ in range(3):
+        answer = raw.result("tools/call", params)
+        assert len(answer["content"][0]["text"]) == _LARGE
+    peak = peak_kib(raw.process.pid)
+    deadline = time.monotonic() + 20
+    while resident_kib(raw.process.pid) > peak - 2 * _LARGE // 1024:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def _body(index: int, params: Any) -> bytes:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from pinfold.doors import told
+from pinfold.doors import heap, told
 from pinfold.doors.codec import serialize
 from pinfold.doors.order import Lanes
 from pinfold.doors.questions import Questions, lsp_way, member
@@ -255,6 +255,7 @@ class Native:
             self._loop.call_later(_REST_SECONDS, self._rest)
         else:
             self.gateway.rest()
+            heap.give_back()
 
     # Requests
 

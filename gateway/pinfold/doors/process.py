@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pinfold.doors import heap
 from pinfold.doors.native import SETTLE_SECONDS, Native
 from pinfold.doors.rpc import Rpc
 from pinfold.doors.stdio import log, log_exception
@@ -131,6 +132,7 @@ def serve(flags: "Callable[[], Flags]", reading: int, writing: int, greeting: "G
 
     _allow_descriptors()
     _keep_quiet()
+    heap.keep()
     # Large messages make millions of objects that die with their answer.
     gc.set_threshold(100_000, 50, 50)
     loop = asyncio.new_event_loop()
