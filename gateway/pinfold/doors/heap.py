@@ -9,7 +9,7 @@ import ctypes
 from functools import cache
 from typing import Any
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _LARGEST = 32 << 20
 """Bytes: larger ones are mapped each for itself, and go back when they are free (glibc's most)."""
 _KEPT = 64 << 20
@@ -21,6 +21,7 @@ def keep() -> None:
     if (mallopt := _of_libc("mallopt")) is not None:
         mallopt(_M_MMAP_THRESHOLD, _LARGEST)
         mallopt(_M_TRIM_THRESHOLD, _KEPT)
+        mallopt(_M_ARENA_MAX, 1)  # what stands at the end of any other is never given back
 
 
 def give_back() -> None:
