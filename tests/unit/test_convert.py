@@ -103,6 +103,7 @@ def test_there_are_types_that_msgspec_converts_and_others() -> None:
     assert tools.ReadFileArguments in PLAIN
     assert ToolResult not in PLAIN
     assert pinfold_protocol.session.ScopePatch not in PLAIN
+    assert not convert._is_plain(tools.Content) and not convert._is_plain(tools.AnyContent)
     assert len(TYPES) > len(PLAIN) > 20
 
 
