@@ -129,7 +129,7 @@ class Look(Closing):
 
     def names_only(self) -> tuple[RootFacts, ...]:
         """Enough for a read: where the roots really are, and what confinement trusts."""
-        return tuple(self._root(root) for root in self._roots)
+        return tuple([self._root(root) for root in self._roots])
 
     def whole(self) -> tuple[RootFacts, ...]:
         """For a change: the reserved directories too, by name and by identity.
@@ -137,7 +137,7 @@ class Look(Closing):
         Raises OSError where something is protected and cannot be looked at for any reason but
         that nothing is there.
         """
-        return tuple(self._with_reserved(root) for root in self._roots)
+        return tuple([self._with_reserved(root) for root in self._roots])
 
     def _with_reserved(self, root: RootPath) -> RootFacts:
         if not root.guarded:

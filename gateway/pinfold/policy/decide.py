@@ -86,8 +86,11 @@ class _Case(msgspec.Struct, frozen=True):
 
 def guard(scope: Scope) -> str | None:
     """The first member by which a scope protects or confines anything; None if none does."""
-    guards = ("protect_pinned", "confine_writes", "confine_reads")
-    return next((name for name in guards if getattr(scope, name)), None)
+    if scope.protect_pinned:
+        return "protect_pinned"
+    if scope.confine_writes:
+        return "confine_writes"
+    return "confine_reads" if scope.confine_reads else None
 
 
 def _unknown_tool(case: _Case) -> Decision | None:

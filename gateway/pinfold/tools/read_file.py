@@ -4,6 +4,7 @@ import base64
 import hashlib
 import threading
 from collections.abc import Iterator
+from functools import cached_property
 
 from pinfold.backends.base import Reading
 from pinfold.backends.local import require_regular, too_large
@@ -81,7 +82,7 @@ def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> O
         return _show(arguments, path, place, encoding, content, digest)
     finally:
         real = path.opened.real or path.opened.literal
-        place.known.saw(real, status, digest.hex(), since)
+        place.known.saw(real, status, digest.hex, since)
 
 
 def _show(
@@ -95,7 +96,7 @@ def _show(
     data, real = content.data, path.opened.real or path.opened.literal
     if arguments.encoding is None and (mime_type := image_type(data[:16])):
         item = ImageContent(base64.b64encode(data).decode("ascii"), mime_type)
-        image = ImageDetails(real, mime_type, len(data), digest.hex(), **place.origin(content))
+        image = ImageDetails(real, mime_type, len(data), digest.hex, **place.origin(content))
         return Outcome((item,), image, complete=True)
     decoded = decode(data, encoding)
     if decoded.undecodable and not decoded.named:
@@ -114,7 +115,7 @@ def _show(
         bom=bool(decoded.mark),
         line_ending=line_ending(decoded.text),
         size_bytes=len(data),
-        sha256=digest.hex(),
+        sha256=digest.hex,
         **place.origin(content),
     )
     return _outcome(selection, window, details, content.note)
@@ -133,6 +134,7 @@ class _Digest:
         else:
             self._hash.update(data)
 
+    @cached_property
     def hex(self) -> str:
         """In hex digits."""
         if self._thread is not None:
