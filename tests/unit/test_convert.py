@@ -147,6 +147,8 @@ def test_what_is_written_reads_as_it_was(data: st.DataObject, cls: Any) -> None:
          "must be a whole number"),
         ({"file_path": "a", "limit": True}, tools.ReadFileArguments, "limit",
          "must be a whole number"),
+        ({"file_path": "a", "limit": "\ud800"}, tools.ReadFileArguments, "limit",
+         "must be a whole number"),
         ({"file_path": "a", "edits": [{"old_string": "a"}]}, tools.EditArguments,
          "edits[0].new_string", "is missing"),
         ({"sessionId": "s", "name": "n", "workDoneToken": []}, tools.ToolsCallParams,
