@@ -47,12 +47,6 @@ class PressureTrigger(Wire, frozen=True):
 
 
 Trigger = TurnTrigger | ResultsTrigger | ForceTrigger | PressureTrigger
-TRIGGERS: dict[str, type[Any]] = {
-    "turn": TurnTrigger,
-    "results": ResultsTrigger,
-    "force": ForceTrigger,
-    "pressure": PressureTrigger,
-}
 
 
 class CompactSettings(Wire, frozen=True):

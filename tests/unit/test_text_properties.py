@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pinfold.text.codec import Decoded, decode
 from pinfold.text.diff import unified_diff
-from pinfold.text.edit import find, find_all, splice_for
+from pinfold.text.edit import find, find_all, splices_for
 from pinfold.text.hints import no_match_hint
 from pinfold.text.lines import Window, endings, line_ending, normalize, select, split_lines
 from support import texts
@@ -35,7 +35,7 @@ def test_an_edit_of_bytes_replaces_exactly_the_span(data: bytes, draw: st.DataOb
     start, end = spans[0]
     assert normalize(text[start:end]) == old
     new = draw.draw(st.text("xy", max_size=5))
-    outcome = decoded.spliced([splice_for(text, spans[0], new)])
+    outcome = decoded.spliced(splices_for(text, spans[:1], new))
     assert outcome.text == text[:start] + new + text[end:]
     head = decoded.mark + text[:start].encode("utf-8", "surrogateescape")
     tail = text[end:].encode("utf-8", "surrogateescape")
@@ -51,7 +51,7 @@ def test_surviving_lines_keep_their_endings(text: str, new: str, draw: st.DataOb
     assume(start < end)
     spans = find(text, shown[start:end])
     assume(len(spans) == 1)
-    splice = splice_for(text, spans[0], new)
+    (splice,) = splices_for(text, spans[:1], new)
     outcome = Decoded(text.encode(), text).spliced([splice]).text
     assert outcome.startswith(text[: spans[0][0]]) and outcome.endswith(text[spans[0][1] :])
     # Endings never come from nowhere; CRLF is made of both where a CR and an LF must not meet.

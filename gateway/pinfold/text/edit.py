@@ -71,11 +71,6 @@ def _same_endings(shown: str, text: str, old: str) -> Callable[[int], bool]:
     return same
 
 
-def splice_for(text: str, span: Span, new: str) -> Splice:
-    """The smallest splice that puts `new` in place of a span."""
-    return splices_for(text, [span], new)[0]
-
-
 def splices_for(text: str, spans: list[Span], new: str) -> list[Splice]:
     """The smallest splices that put `new` in place of each span."""
     around = _Endings(text)
