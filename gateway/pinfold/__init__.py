@@ -1,3 +1,3 @@
-"""pinfold stands between an agent and its file tools; see ARCHITECTURE in CONTRIBUTING.md."""
+"""pinfold stands between an agent and its file tools; see docs/architecture.md."""
 
 __version__ = "0.1.0"

@@ -25,10 +25,8 @@ _UNSYNCED = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
 _StatxBuffer = ctypes.c_char * 256
 _STATX_BASIC = 0x7FF
 _STATX_MNT_ID = 0x1000
-_DEVICE = struct.Struct("=II")
-_MOUNT = struct.Struct("=IIQ")
-_INODE = struct.Struct("=Q")
-_MASK = struct.Struct("=I")
+_STATX = struct.Struct("=I28xQ96xIIQ")
+"""What is wanted of the answer: its mask, the inode, the device (two numbers), the mount."""
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
 # File systems that answer from this machine. Anything else may wait for someone.
@@ -146,11 +144,18 @@ def require_local(descriptor: int) -> None:
     buffer = _StatxBuffer()
     if _statx()(descriptor, b"", _UNSYNCED, _STATX_BASIC, buffer) < 0:
         raise WouldBlock
-    _require_local(_DEVICE.unpack_from(buffer, 136))
+    _, _, major, minor, _ = _STATX.unpack_from(buffer)
+    _require_local((major, minor))
 
 
 def _require_local(device: tuple[int, int]) -> None:
-    if device not in _local_devices() and device not in _local_devices(refresh=True):
+    if device in _local:
+        return
+    if next(_refreshes, None) is not None:
+        found = _read_mount_table()
+        _local.clear()
+        _local.update(found)
+    if device not in _local:
         raise WouldBlock
 
 
@@ -162,23 +167,17 @@ def seat_of(descriptor: int, cached: bool) -> tuple[int, ...] | None:
         if cached:
             raise WouldBlock
         return None
-    if not _MASK.unpack_from(buffer, 0)[0] & _STATX_MNT_ID:
+    mask, inode, major, minor, mount = _STATX.unpack_from(buffer)
+    if not mask & _STATX_MNT_ID:
         return None
-    seat: tuple[int, ...] = _MOUNT.unpack_from(buffer, 136) + _INODE.unpack_from(buffer, 32)
     if cached:
-        _require_local(seat[:2])  # type: ignore[arg-type]
-    return seat if seat[-1] else None
+        _require_local((major, minor))
+    return (major, minor, mount, inode) if inode else None
 
 
-_devices: dict[str, frozenset[tuple[int, int]]] = {}
+_local: set[tuple[int, int]] = set()
+"""Device numbers of local file systems, from the mount table; read again a few times only."""
 _refreshes = iter(range(64))
-
-
-def _local_devices(refresh: bool = False) -> frozenset[tuple[int, int]]:
-    """Device numbers of local file systems, from the mount table; read again a few times only."""
-    if not _devices or (refresh and next(_refreshes, None) is not None):
-        _devices["local"] = frozenset(_read_mount_table())
-    return _devices["local"]
 
 
 def _read_mount_table() -> list[tuple[int, int]]:
