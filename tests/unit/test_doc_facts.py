@@ -15,7 +15,7 @@ from pinfold import config, session
 from pinfold.audit import recorder
 from pinfold.backends import locks
 from pinfold.doctor.tree import Limits as Look
-from pinfold.doors import calling, codec, mcp, native, process, rpc, wire, workers
+from pinfold.doors import calling, mcp, native, process, rpc, slowly, wire, workers
 from pinfold.doors.hook import events, judge, reads
 from pinfold.doors.hook import flags as hook_flags
 from pinfold.memory import documents, index
@@ -35,7 +35,7 @@ LOOK = Look()
 
 FIXED: list[tuple[str, tuple[object, ...]]] = [
     ("a header block", (framing.MAX_HEADER, framing.MAX_LENGTH)),
-    ("nesting of a message", (codec._MAX_DEPTH,)),
+    ("nesting of a message", (slowly._MAX_DEPTH,)),
     ("requests under way", (rpc._MAX_RUNNING, rpc._MAX_HELD)),
     ("replies that the host has not read", (wire.CONGESTED, wire._FULL)),
     ("calls that run at once", (workers._WORKERS, workers._SESSION_WORKERS)),

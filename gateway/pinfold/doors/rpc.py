@@ -14,7 +14,6 @@ from pinfold.doors.wire import Wire
 from pinfold_protocol import errors
 from pinfold_protocol.errors import RpcError, invalid_params, short
 from pinfold_protocol.framing import Oversized
-from pinfold_protocol.oversized import id_of_oversized
 
 RequestId = int | str
 _INVALID = object()
@@ -131,6 +130,8 @@ class Rpc:
         self.heard = True
         limit = self._wire.framer.max_body
         message = f"Message too large: {event.length} bytes, the limit is {limit}"
+        from pinfold_protocol.oversized import id_of_oversized
+
         request_id = id_of_oversized(event)
         if request_id in self.running:
             request_id = None

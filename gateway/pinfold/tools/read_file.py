@@ -1,6 +1,5 @@
 """`read_file` and `read_memory`: show a part of a text file exactly as it is."""
 
-import base64
 import hashlib
 import threading
 from collections.abc import Iterator
@@ -95,6 +94,8 @@ def _show(
 ) -> Outcome:
     data, real = content.data, path.opened.real or path.opened.literal
     if arguments.encoding is None and (mime_type := image_type(data[:16])):
+        import base64  # not for a text
+
         item = ImageContent(base64.b64encode(data).decode("ascii"), mime_type)
         image = ImageDetails(real, mime_type, len(data), digest.hex, **place.origin(content))
         return Outcome((item,), image, complete=True)
