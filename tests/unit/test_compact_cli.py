@@ -179,6 +179,7 @@ def test_a_number_that_could_not_be_written_again(
     assert "h.json" in err and "nested" not in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirection", ["| true", ">&-", "> /dev/full", "- <&-"])
 def test_streams_that_are_closed_or_full(place: Path, redirection: str) -> None:
     file = write(place / "h.json", json.dumps(history("/m") * 3000))

@@ -218,6 +218,7 @@ def test_twenty_parallel_edits_from_four_sessions_are_all_there(tmp_path: Path) 
             assert read(f"{memory}/t.md") == "".join(f"<{n}>\n" for n in range(20)).encode()
 
 
+@pytest.mark.slow
 def test_readers_never_see_half_a_write(tmp_path: Path) -> None:
     place = Embedded(tmp_path)
     session = place.open()

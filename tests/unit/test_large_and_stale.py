@@ -94,6 +94,7 @@ def test_a_file_over_the_limit_is_read_in_parts(tmp_path: Path) -> None:
     assert tag["complete"] is False and tag["sha256"] is None
 
 
+@pytest.mark.slow
 def test_c152_c154_huge_files_cost_little_memory(tmp_path: Path) -> None:
     bench = Bench(tmp_path, maxFileBytes=1 << 20)
     with open(bench.path, "wb") as file:

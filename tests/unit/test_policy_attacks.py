@@ -335,6 +335,7 @@ def test_a_read_that_begins_inside_of_the_first_line_is_not_complete(bench: Benc
     assert result["_meta"][RETENTION_KEY]["complete"] is False
 
 
+@pytest.mark.slow
 def test_replacing_all_in_one_long_line_ends_before_the_test_s_timeout(bench: Bench) -> None:
     path = write(f"{bench.project}/f", "aaaa," * 100_000 + "\r\n")
     result = bench.place.call(

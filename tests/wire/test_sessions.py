@@ -304,6 +304,7 @@ def test_closing_a_session_lets_changes_finish(raw: Raw, project: Path) -> None:
     assert len(os.listdir(project)) == 10
 
 
+@pytest.mark.slow
 def test_a_host_that_does_not_read_costs_bounded_memory_and_gets_everything(
     raw: Raw, project: Path
 ) -> None:

@@ -61,6 +61,7 @@ def test_the_list_waits_for_sessions_without_an_id_and_for_queued_messages(raw: 
     assert answers[5]["result"]["sessions"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["session/close", "shutdown", "eof", "sigterm"])
 def test_c184_whatever_was_published_is_reported_as_done(tmp_path: Path, end: str) -> None:
     project = tmp_path / "project"
@@ -223,6 +224,7 @@ def _maps(process: int) -> bytes:
     return b"pinfold" if b"_asyncio" in loaded or b"select" in loaded else b""
 
 
+@pytest.mark.slow
 def test_sigterm_during_a_large_write_ends_it_soon(tmp_path: Path) -> None:
     path = write(tmp_path / "big.txt", b"old line\r\n" * 4_000_000)
     with Raw() as raw:
