@@ -56,15 +56,12 @@ class Workers:
                 self._running -= 1
                 self._loop.call_soon(self._admit)  # after the answer has been queued
 
-        def done(running: "asyncio.Future[Any]") -> None:
+        def done(_: Any) -> None:
             self._abandoned -= not counted
             no_longer_counts()
-            heed(running)
 
-        running = self._loop.run_in_executor(self._pool, work)
+        running = self._start(self._pool, work, begun)
         running.add_done_callback(done)
-        if begun is not None:
-            begun.append(running)
         try:
             return await asyncio.shield(running)
         except Cancelled:
@@ -83,14 +80,20 @@ class Workers:
         await self._room()
         if self._upstream_pool is None:
             self._upstream_pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="upstream")
-        running = self._loop.run_in_executor(self._upstream_pool, work)
-        running.add_done_callback(heed)
-        if begun is not None:
-            begun.append(running)
+        running = self._start(self._upstream_pool, work, begun)
         try:
             return await asyncio.shield(running)
         except Cancelled:
             raise asyncio.CancelledError from None
+
+    def _start(
+        self, pool: ThreadPoolExecutor, work: Callable[[], Any], begun: Begun | None
+    ) -> "asyncio.Future[Any]":
+        running = self._loop.run_in_executor(pool, work)
+        running.add_done_callback(heed)
+        if begun is not None:
+            begun.append(running)
+        return running
 
     async def _room(self) -> None:
         """Wait until there is room for one more."""
