@@ -102,16 +102,12 @@ def _is_plain(wanted: Any) -> bool:
     if wanted in (str, bool, int, NoneType, Any) or get_origin(wanted) is Literal:
         return True
     if get_origin(wanted) in (list, dict, Union, UnionType):
-        objects = [each for each in get_args(wanted) if is_struct(each) or _is_object(each)]
+        objects = [each for each in get_args(wanted) if is_struct(each) or get_origin(each) is dict]
         return len(objects) < 2 and all(_is_plain(each) for each in get_args(wanted))
     if not is_struct(wanted) or _off_wire(wanted):
         return False
     strict = wanted.__struct_config__.forbid_unknown_fields
     return strict and all(_is_plain(each) for each in _hints(wanted).values())
-
-
-def _is_object(wanted: Any) -> bool:
-    return get_origin(wanted) is dict
 
 
 @cache

@@ -1,6 +1,7 @@
 """`context/compact` and `context/reset` over the wire, with a session that remembers its tags."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -262,3 +263,22 @@ def test_the_client_s_side(project: Path) -> None:
         assert await session.reset() == [Reread(f"{root}/a.md", "project", False)]
 
     with_client(work)
+
+
+def test_a_history_of_a_thousand_levels_comes_back(asked: Raw) -> None:
+    levels = 998  # two more are around it
+    history = b"[" * levels + b"]" * levels
+    body = (
+        b'{"jsonrpc":"2.0","id":5,"method":"context/compact","params":'
+        b'{"format":"gemini","trigger":{"kind":"force"},"history":' + history + b"}}"
+    )
+    asked.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(3000)
+    try:
+        found = asked.receive()["result"]["history"]
+    finally:
+        sys.setrecursionlimit(before)
+    for _ in range(levels - 1):
+        (found,) = found
+    assert found == []

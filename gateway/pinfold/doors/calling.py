@@ -45,7 +45,7 @@ class _Call:
         questions: "Questions | Rounds | None",
         work: Begun | None = None,
     ) -> None:
-        self.local = True
+        self.local = session.upstream is None
         self.progress: Progress | None = None
         self.request = request
         self.params = params
@@ -134,7 +134,9 @@ class Calling:
                 pass
             except Asking as error:
                 asking = error
-        return self._answered(_Call(request, params, ticket, session, questions), asking)
+        call = _Call(request, params, ticket, session, questions)
+        call.local = True
+        return self._answered(call, asking)
 
     def _relay(
         self,
@@ -152,7 +154,7 @@ class Calling:
 
         def call(session: Session, work: Begun) -> _Call:
             call = _Call(request, params, ticket, session, questions, work)
-            call.local, call.progress = False, progress
+            call.progress = progress
             return call
 
         if paths is None:

@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _FLUSH_SECONDS = 0.3
 _DEFAULT_MAX_MESSAGE = 64 << 20
 _DESCRIPTORS = 16_384
+_LEVELS = 1500
+"""A message of 1,000 levels is read, and its answer written, by code that calls itself for each."""
 
 
 class Process:
@@ -133,6 +136,7 @@ def serve(flags: "Callable[[], Flags]", reading: int, writing: int, greeting: "G
     _allow_descriptors()
     _keep_quiet()
     heap.keep()
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _LEVELS))
     # Large messages make millions of objects that die with their answer.
     gc.set_threshold(100_000, 50, 50)
     loop = asyncio.new_event_loop()

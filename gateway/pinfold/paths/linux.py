@@ -153,8 +153,8 @@ def _require_local(device: tuple[int, int]) -> None:
         return
     if next(_refreshes, None) is not None:
         found = _read_mount_table()
-        _local.clear()
         _local.update(found)
+        _local.intersection_update(found)
     if device not in _local:
         raise WouldBlock
 

@@ -9,10 +9,6 @@ ask the same vectors of both. Whatever is imported afterwards gets the real ones
 import sys
 from types import ModuleType, SimpleNamespace
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 _MISSING = object()
 
 
@@ -33,7 +29,7 @@ class _Struct:
 
     def __init_subclass__(cls, *, eq: bool = True, **_: object) -> None:
         fields = dict(cls.__fields__)
-        for name, annotation in cls.__dict__.get("__annotations__", {}).items():  # noqa: RUF063
+        for name, annotation in cls.__annotations__.items():
             if getattr(annotation, "name", None) == "ClassVar":
                 continue
             given = cls.__dict__.get(name, _MISSING)
