@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -339,6 +340,7 @@ def _serve(flags: Callable[[], Flags], plain: Flags | None = None) -> NoReturn:
     from pinfold.doors.greeting import greet
     from pinfold.doors.stdio import claim
 
+    gc.disable()  # nothing that is loaded is garbage; `serve` wants it again
     streams = claim()
     greeting = greet(*streams, plain)
     import pinfold.doors.lean  # noqa: F401 - before others import what it imports

@@ -111,8 +111,6 @@ def open_regular(path: str, flags: int) -> int:
 
 
 def _read(path: str, *, required: bool) -> dict[str, Any] | None:
-    import json
-
     try:
         with open(path, "rb", opener=open_regular) as file:
             text = file.read(_MOST_BYTES)
@@ -124,6 +122,8 @@ def _read(path: str, *, required: bool) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise invalid_params(path, error.strerror or "cannot be read") from None
+    import json  # says where a mistake is
+
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -4,7 +4,8 @@ Apart from `config`, because most starts need no more than this, and it costs no
 """
 
 import os
-import sys
+
+from pinfold.places import user_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Flags:
     @property
     def suffice(self) -> bool:
         """Whether there is nothing else to read: no file, no overrides."""
-        configured = self.config is not None or _is_configured()
+        configured = self.config is not None or os.path.lexists(default_path())
         unsaid = self.upstream is not None and not self._command
         return not (configured or self.scope or self.layout or unsaid)
 
@@ -78,18 +79,9 @@ def read_plain(arguments: "Sequence[str]") -> Flags | None:
     return Flags(**found)  # type: ignore[arg-type]
 
 
-def _is_configured() -> bool:
-    """Without asking for the place where nothing says otherwise, since that costs."""
-    usual = sys.platform == "linux" and not os.environ.get("XDG_CONFIG_HOME", "").strip()
-    path = "~/.config/pinfold/config.json"
-    return os.path.lexists(os.path.expanduser(path) if usual else default_path())
-
-
 def default_path() -> str:
     """The user's place for it: on Linux `~/.config/pinfold/config.json`."""
-    import platformdirs
-
-    return os.path.join(platformdirs.user_config_dir("pinfold", appauthor=False), "config.json")
+    return user_path("config", "config.json")
 
 
 def checked_prefix(prefix: str, where: str) -> str:

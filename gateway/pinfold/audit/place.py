@@ -4,6 +4,7 @@ import os
 
 from pinfold.audit.line import LONGEST
 from pinfold.audit.log import Place
+from pinfold.places import user_path
 from pinfold_protocol.errors import invalid_params
 from pinfold_protocol.session import AuditOptions
 
@@ -15,9 +16,7 @@ assert _LEAST > LONGEST
 
 def default_path() -> str:
     """The user's directory for such things: on Linux `~/.local/state/pinfold/audit.jsonl`."""
-    import platformdirs
-
-    return os.path.join(platformdirs.user_state_dir("pinfold", appauthor=False), "audit.jsonl")
+    return user_path("state", "audit.jsonl")
 
 
 def configured(options: AuditOptions, home: str) -> Place:

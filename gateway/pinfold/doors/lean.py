@@ -1,20 +1,51 @@
-"""Import asyncio and msgspec without what they take only where it is there, and nobody here needs:
-TLS is a good part of asyncio, and what `typing_extensions` adds to msgspec Python has itself.
+"""Import asyncio and msgspec without what they take along and a gateway does not need at its start.
 
-Both go without where it is missing; this lets them believe so. To be imported before anything that
-imports either; whoever wants the rest afterwards gets it.
+TLS, and what `typing_extensions` adds to msgspec, are left out altogether: both go without where
+they are missing. What serves tracebacks and questions about functions is loaded when it is first
+used. To be imported before anything that imports either; whoever else imports these modules, then
+or later, gets them as always.
 """
 
 import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
-_SPARED = [name for name in ("ssl", "typing_extensions") if name not in sys.modules]
-_FRESH = "asyncio" not in sys.modules and "msgspec" not in sys.modules
-if _FRESH:
-    sys.modules.update(dict.fromkeys(_SPARED))  # type: ignore[arg-type]
-import asyncio  # noqa: E402, F401
+_MISSING = ("ssl", "typing_extensions")
+_LATER = (
+    *("asyncio.sslproto", "inspect", "linecache", "locale", "traceback"),
+    *("msgspec._json_schema", "msgspec.inspect"),
+)
 
-import msgspec  # noqa: E402, F401
 
-if _FRESH:
-    for name in _SPARED:
-        del sys.modules[name]
+class _Later(ModuleType):
+    """Stands for a module until something of it is used. All that is taken out of these at once
+    are functions."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is not self:
+            return getattr(import_module(self.__name__), name)
+
+        def later(*args: Any, **more: Any) -> Any:
+            return getattr(self, name)(*args, **more)
+
+        return later
+
+
+def _import_both() -> None:
+    stand_ins = dict.fromkeys(_MISSING) | {name: _Later(name) for name in _LATER}
+    spared = {name: each for name, each in stand_ins.items() if name not in sys.modules}
+    sys.modules.update(spared)  # type: ignore[arg-type]
+    try:
+        import asyncio  # noqa: F401
+
+        import msgspec  # noqa: F401
+    finally:
+        for name in spared:
+            del sys.modules[name]
+
+
+if "asyncio" not in sys.modules and "msgspec" not in sys.modules:
+    _import_both()

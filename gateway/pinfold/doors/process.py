@@ -48,7 +48,7 @@ class Process:
     async def run(self) -> int:
         """Serve until the end; the exit status."""
         for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-            self._loop.add_signal_handler(number, self._signal, status)
+            self._heed(number, status)
         self._wire.start(self._greeting.received, self._greeting.unsent)
         status = await self._status
         try:
@@ -59,6 +59,11 @@ class Process:
         self._native.close()
         self._wire.restore()
         return self._signalled or status
+
+    def _heed(self, number: int, status: int) -> None:
+        """Not by the loop's own means: before it takes a handler it wants to know whether that is
+        a coroutine, for which it loads much."""
+        signal.signal(number, lambda *_: self._loop.call_soon_threadsafe(self._signal, status))
 
     def _signal(self, status: int) -> None:
         self._signalled = self._signalled or status
@@ -137,8 +142,10 @@ def serve(flags: "Callable[[], Flags]", reading: int, writing: int, greeting: "G
     _keep_quiet()
     heap.keep()
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _LEVELS))
-    # Large messages make millions of objects that die with their answer.
+    # Large messages make millions of objects that die with their answer; what is loaded stays.
     gc.set_threshold(100_000, 50, 50)
+    gc.freeze()
+    gc.enable()
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(_log_loop_trouble)
     return loop.run_until_complete(main())

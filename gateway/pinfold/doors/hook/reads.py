@@ -16,6 +16,7 @@ from pinfold.doors.hook.flags import Flags
 from pinfold.doors.hook.hosts import HOSTS
 from pinfold.doors.hook.lightly import load
 from pinfold.doors.scanning import loads, quoted
+from pinfold.places import user_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,9 +47,7 @@ class Document:
 
 def directory() -> str:
     """Where they are: on Linux `~/.local/state/pinfold/hooks`."""
-    import platformdirs
-
-    return os.path.join(platformdirs.user_state_dir("pinfold", appauthor=False), "hooks")
+    return user_path("state", "hooks")
 
 
 class Reads:
