@@ -567,23 +567,8 @@ class Gateway:
         except ToolError as error:
             return Answer(None, error=error)
 
-    @contextmanager
-    def _recording(self, session: Session, name: str) -> Iterator[Trace]:
-        """Record what becomes of a call, exactly once; nothing where it has not begun."""
-        trace = Trace()
-        try:
-            yield trace
-        except (WouldBlock, Asking, RpcError):
-            raise
-        except Cancelled:
-            trace.outcome = "cancelled"
-            self._keep(session, name, trace)
-            raise
-        except Exception as error:
-            trace.outcome = f"failed:{error.kind if isinstance(error, ToolError) else 'internal'}"
-            self._keep(session, name, trace)
-            raise
-        self._keep(session, name, trace)
+    def _recording(self, session: Session, name: str) -> "_Recording":
+        return _Recording(lambda trace: self._keep(session, name, trace))
 
     def _keep(self, session: Session, name: str, trace: Trace) -> None:
         if self._recorder is not None:
@@ -763,6 +748,29 @@ class Gateway:
             return None
         directory, base = os.path.split(self._recorder.path)
         return os.path.join(os.path.realpath(directory), base)
+
+
+class _Recording:
+    """Records what becomes of a call, exactly once; nothing where it has not begun."""
+
+    __slots__ = ("_keep", "_trace")
+
+    def __init__(self, keep: Callable[[Trace], None]) -> None:
+        self._keep = keep
+        self._trace = Trace()
+
+    def __enter__(self) -> Trace:
+        return self._trace
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: object
+    ) -> None:
+        if isinstance(error, WouldBlock | Asking | RpcError):
+            return
+        if error is not None:
+            failed = f"failed:{error.kind if isinstance(error, ToolError) else 'internal'}"
+            self._trace.outcome = "cancelled" if isinstance(error, Cancelled) else failed
+        self._keep(self._trace)
 
 
 def _outcome(relayed: "Relayed") -> str:

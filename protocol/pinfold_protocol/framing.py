@@ -14,6 +14,8 @@ EDGE = 4096
 """How much of a drained body's beginning and end is kept, in bytes."""
 
 
+_SHORT = 32
+"""Within so many bytes a header block ends that has one line."""
 _BLANKS = b" \t\r\n\xef\xbb\xbf"
 """Also a byte-order mark: some shells put one before what they pipe."""
 
@@ -84,14 +86,18 @@ class Framer:
         self._scanned = 0
 
     def _take_header(self) -> bool:
-        end = self._end_of_header()
-        if end is None:
-            if len(self._buffer) > MAX_HEADER:
-                raise FramingError("a header block that does not end")
+        name, colon, rest = bytes(self._buffer[:_SHORT]).partition(b": ")
+        text, blank, _ = rest.partition(b"\r\n\r\n")
+        if blank and name == b"Content-Length" and text.isdigit():  # as nearly all are
+            end: int | None = len(name) + len(colon) + len(text) + len(blank)
+        elif (end := self._end_of_header()) is not None:
+            text = _content_length(bytes(self._buffer[:end]))
+        elif len(self._buffer) > MAX_HEADER:
+            raise FramingError("a header block that does not end")
+        else:
             return False
-        length = _content_length(bytes(self._buffer[:end]))
+        self._length = _checked_length(text)
         del self._buffer[:end]
-        self._length = length
         self._scanned = 0
         return True
 
@@ -218,7 +224,7 @@ class AnyFramer:
         return frame(body), body, b""
 
 
-def _content_length(block: bytes) -> int:
+def _content_length(block: bytes) -> bytes:
     found: set[bytes] = set()
     for line in block.split(b"\n"):
         name, colon, value = line.partition(b":")
@@ -226,7 +232,10 @@ def _content_length(block: bytes) -> int:
             found.add(value.strip())
     if len(found) != 1:
         raise FramingError("a header block without one Content-Length")
-    (text,) = found
+    return found.pop()
+
+
+def _checked_length(text: bytes | bytearray) -> int:
     if not text.isdigit() or len(text) > 10 or int(text) > MAX_LENGTH:
         raise FramingError("a header block without a valid Content-Length")
     return int(text)

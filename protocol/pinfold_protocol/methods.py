@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from pinfold_protocol.convert import structure
+
 INITIALIZE = "initialize"
 INITIALIZED = "initialized"
 SHUTDOWN = "shutdown"
@@ -59,6 +61,11 @@ def _type(name: str) -> type[Any]:
     module, _, cls = name.partition(".")
     found: type[Any] = getattr(import_module(f"pinfold_protocol.{module}"), cls)
     return found
+
+
+def read_params(method: str, params: Any) -> Any:
+    """The params of one of our methods, as its type. Raises RpcError (-32602), see `structure`."""
+    return structure(params, METHODS[method].params)
 
 
 METHODS: dict[str, Method] = {

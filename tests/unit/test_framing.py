@@ -1,9 +1,12 @@
 """Framing, sans I/O: whole, byte by byte, and with whatever follows."""
 
+from unittest import mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pinfold_protocol import framing
 from pinfold_protocol.framing import (
     EDGE,
     AnyFramer,
@@ -88,6 +91,35 @@ def test_a_header_that_does_not_end() -> None:
     framer.receive(b"a: b\r\n" * 20_000)
     with pytest.raises(FramingError):
         framer.next_event()
+
+
+_PIECES = (
+    b"Content-Length",
+    b"content-length",
+    b": ",
+    b":",
+    b"5",
+    b"0",
+    b"77",
+    b" ",
+    b"x",
+    b"\r",
+    b"\n",
+)
+
+
+@given(st.lists(st.sampled_from([*_PIECES, b"\r\n", b"\r\n\r\n", b"Content-Length: 5\r\n"])))
+def test_a_short_header_is_read_as_any_other(pieces: list[bytes]) -> None:
+    def told(shortcut: int) -> object:
+        with mock.patch.object(framing, "_SHORT", shortcut):
+            framer = Framer(50)
+            framer.receive(b"".join(pieces))
+            try:
+                return events(framer), framer.mid_message
+            except FramingError as error:
+                return str(error)
+
+    assert told(framing._SHORT) == told(0)
 
 
 # One message a line, and either framing

@@ -24,7 +24,7 @@ class _Later(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)
+            return super().__getattribute__(name)  # which says that there is none
         if sys.modules.get(self.__name__) is not self:
             return getattr(import_module(self.__name__), name)
 

@@ -71,6 +71,7 @@ class Native:
         self._busy = self._quiet = False
         self._gateway: Gateway | None = None
         self._calling: Calling | None = None
+        self._read_params: Callable[[str, Any], Any]
         self.memory_changed: Callable[[MemoryDidChangeParams], None] = self._tell_of_change
         self.upstream_client: Callable[[], Client] = self._as_client
         self.rpc: Rpc
@@ -144,17 +145,22 @@ class Native:
     def gateway(self) -> "Gateway":
         """Made when it is first needed, so that `initialize` is answered early; on the loop's
         thread, in `begin`."""
-        if self._gateway is None:
-            from pinfold.app import Gateway
-            from pinfold.doors.calling import Calling
+        return self._gateway or self._make_gateway()
 
-            self._gateway = Gateway()
-            self._calling = Calling(self._gateway, self._wire, self.lanes, self.workers)
-            self._gateway.on_memory_change = self.memory_changed
-            self._gateway.on_file_change = self._tell_of_file
-            self._gateway.on_trouble = log
-            if upstreams := self._flags().upstreams:
-                self._from_flags(upstreams)
+    def _make_gateway(self) -> "Gateway":
+        from pinfold.app import Gateway
+        from pinfold.doors.calling import Calling
+        from pinfold_protocol.methods import read_params
+
+        self._gateway = Gateway()
+        self._calling = Calling(self._gateway, self._wire, self.lanes, self.workers)
+        self._read_params = read_params
+        self._gateway.on_memory_change = self.memory_changed
+        self._gateway.on_file_change = self._tell_of_file
+        self._gateway.on_trouble = log
+        self._arrived()
+        if upstreams := self._flags().upstreams:
+            self._from_flags(upstreams)
         return self._gateway
 
     def watch_memory(self, changed: Callable[[], None]) -> None:
@@ -236,17 +242,17 @@ class Native:
 
         return Mcp(self, self.rpc, self._flags())
 
-    def _stir(self) -> None:
-        """A request has come: rest again when no other one comes for a while."""
+    def _arrived(self) -> None:
+        """Something has come: rest again when nothing else comes for a while."""
         self._quiet = False
+        gateway = self._gateway
+        if gateway is None:
+            return
+        gateway.arrived()
         if not self._busy:
             self._busy = True
-            self.gateway.wake()
+            gateway.wake()
             self._loop.call_later(_REST_SECONDS, self._rest)
-
-    def _arrived(self) -> None:
-        if self._gateway is not None:
-            self._gateway.arrived()
 
     def _rest(self) -> None:
         self._busy = not self._quiet
@@ -265,15 +271,13 @@ class Native:
 
     def begin(self, request: Request, params: dict[str, Any]) -> Any:
         """Begin a request: its result, or an awaitable of it. Raises RpcError."""
-        from pinfold_protocol.convert import structure
-        from pinfold_protocol.methods import METHODS
-
-        self._stir()
+        if self._gateway is None:
+            self._make_gateway()
         if self.editor is not None:
             self.editor.load()  # its session was asked for first
         if "_meta" in params:
             params = {name: value for name, value in params.items() if name != "_meta"}
-        typed = structure(params, METHODS[request.method].params)
+        typed = self._read_params(request.method, params)
         request.session_id = getattr(typed, "session_id", None)
         return _HANDLERS[request.method](self, request, typed)
 
@@ -394,7 +398,6 @@ class Native:
         """`tools/call`. `questions`: how this call is asked about, where that is not the
         connection's way; `progress` likewise. `local`: a read that is the gateway's own, whatever
         the session is in front of."""
-        self._stir()
         assert self._calling is not None
         questions = questions or self.questions
         if progress is not None or params.work_done_token is None:

@@ -226,7 +226,7 @@ class Rpc:
         except Exception as error:  # noqa: BLE001 - the guard at the door: a bug is answered too
             self._answer_error(request, _internal(error))
         else:
-            if isinstance(result, Awaitable):
+            if type(result) is not dict and isinstance(result, Awaitable):
                 request.work = asyncio.ensure_future(result)
                 request.work.add_done_callback(lambda work: self._finish(request, work))
             else:

@@ -43,6 +43,18 @@ def open_entry(directory: int, name: bytes) -> int:
     return os.open(name, flags, dir_fd=directory)
 
 
+def is_there(directory: int, name: bytes) -> bool:
+    """Whether a directory has an entry of this name, a link that leads nowhere included; what
+    cannot be looked at counts as there."""
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def link_text(directory: int, name: bytes, link: int) -> bytes:
     """What a symbolic link says."""
     return os.readlink(name, dir_fd=directory)

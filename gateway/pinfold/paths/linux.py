@@ -19,6 +19,7 @@ _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_CACHED = 0x20
 _AT_FDCWD = -100
+_AT_SYMLINK_NOFOLLOW = 0x100
 _AT_EMPTY_PATH = 0x1000
 _AT_STATX_DONT_SYNC = 0x4000
 _UNSYNCED = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
@@ -68,6 +69,14 @@ def open_entry(directory: int, name: bytes) -> int:
     return os.open(name, HANDLE | os.O_NOFOLLOW, dir_fd=directory)
 
 
+def is_there(directory: int, name: bytes) -> bool:
+    """Whether a directory has an entry of this name, a link that leads nowhere included; what
+    cannot be looked at counts as there."""
+    flags = _AT_SYMLINK_NOFOLLOW | _AT_STATX_DONT_SYNC
+    found = _statx()(directory, name, flags, 0, _StatxBuffer())
+    return found == 0 or ctypes.get_errno() != errno.ENOENT
+
+
 def link_text(directory: int, name: bytes, link: int) -> bytes:
     """What a symbolic link says, read from its own descriptor."""
     return os.readlink(b"", dir_fd=link)
@@ -94,7 +103,7 @@ def open_resolved(path: bytes, cached: bool) -> int:
     With `cached`, raises WouldBlock where the kernel cannot answer from its caches.
     """
     try:
-        return _open_at(_AT_FDCWD, path, HANDLE, _RESOLVE[cached])
+        return _open_at(_AT_FDCWD, path, _RESOLVED[cached])
     except FileNotFoundError:
         raise
     except OSError:
@@ -107,17 +116,24 @@ _RESOLVE = (_RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_MAGICLINKS | _RESOLVE_CACHED)
 _HOW_BYTES = 24
 
 
-def _open_at(directory: int, path: bytes, flags: int, resolve: int) -> int:
+def _how(flags: int, resolve: int) -> bytes:
+    return struct.pack("=QQQ", flags, 0, resolve)
+
+
+_RESOLVED = tuple(_how(HANDLE, each) for each in _RESOLVE)
+_WITHOUT_LINKS = tuple(_how(HANDLE, each | _RESOLVE_NO_SYMLINKS) for each in _RESOLVE)
+
+
+def _open_at(directory: int, path: bytes, how: bytes) -> int:
     if b"\0" in path:
         raise ValueError("embedded null byte")
-    return _checked(_openat2()(_OPENAT2, directory, path, _how(flags, resolve), _HOW_BYTES))
+    return _checked(_openat2()(_OPENAT2, directory, path, how, _HOW_BYTES))
 
 
 def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
     """As `seat_of`, for what a path without any link in it leads to: what has this seat has this
     name too. None where a link is on the way, or nothing is there."""
-    how = _how(HANDLE, _RESOLVE[cached] | _RESOLVE_NO_SYMLINKS)
-    handle = _openat2()(_OPENAT2, _AT_FDCWD, path, how, _HOW_BYTES)
+    handle = _openat2()(_OPENAT2, _AT_FDCWD, path, _WITHOUT_LINKS[cached], _HOW_BYTES)
     if handle < 0:
         if cached and ctypes.get_errno() not in (errno.ENOENT, errno.ELOOP):
             raise WouldBlock
@@ -128,15 +144,11 @@ def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
         os.close(handle)
 
 
-@lru_cache(maxsize=16)
-def _how(flags: int, resolve: int) -> bytes:
-    return struct.pack("=QQQ", flags, 0, resolve)
-
-
 def open_made(directory: int, name: bytes) -> int:
     """Open a directory that was just made, for its contents: no link, nothing mounted on it."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    return _open_at(directory, name, flags, _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV)
+    how = _how(flags, _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV)
+    return _open_at(directory, name, how)
 
 
 def require_local(descriptor: int) -> None:

@@ -12,7 +12,6 @@ from pinfold.paths.errors import WouldBlock
 from pinfold.paths.kernel import platform
 from pinfold.paths.literal import encode
 from pinfold.paths.opened import Opened
-from pinfold.paths.walk import is_there
 
 MOST = 16
 """Paths that are held; each costs a descriptor."""
@@ -28,19 +27,41 @@ class _Held:
         os.close(self.descriptor)
 
 
-class _Place:
-    """Something that exists, held: what is mounted there, which file it is, and its name."""
+class _Found:
+    """What a path led to: something that exists, or names that are missing from it. It is held, and
+    `seat` says what is mounted there and which file it is. `opened` has no descriptors of its own,
+    and is given to all who ask: what it says is what is found to hold."""
 
-    def __init__(self, path: str, real: str, descriptor: int, seat: tuple[int, ...]) -> None:
-        self.held = _Held(os.dup(descriptor))
-        self._path = encode(path)
-        self._real = encode(real)
+    def __init__(self, path: str, opened: Opened, descriptor: int, seat: tuple[int, ...]) -> None:
+        assert opened.real is not None
+        missing = opened.missing
+        above, real = (_without(each, len(missing)) for each in (path, opened.real))
+        self._held = _Held(os.dup(descriptor))
+        self._path, self._real = encode(above), encode(real)
         self._seat = seat
+        self._missing = encode(missing[0]) if missing else None
+        self.opened = Opened(opened.literal, opened.real, missing=missing, held=self._held)
+        if missing:
+            self.opened.parent = self._held.descriptor
+        else:
+            self.opened.target = self._held.descriptor
+            self.opened.status = os.fstat(self._held.descriptor)
+        self.seen = -1
+        """The moment in which it held last."""
 
-    def stands(self, cached: bool) -> bool:
-        """Whether the path leads there now, under the same name. Raises WouldBlock."""
-        if self._path == self._real:
-            return platform.seat_at(self._path, cached) == self._seat
+    def holds(self, cached: bool) -> bool:
+        """Whether the path leads there now, under the same name, and what was missing still is.
+        Raises WouldBlock."""
+        if self._path != self._real:
+            if not self._is_led_to(cached):
+                return False
+        elif platform.seat_at(self._path, cached) != self._seat:
+            return False
+        missing = self._missing
+        return missing is None or not platform.is_there(self._held.descriptor, missing)
+
+    def _is_led_to(self, cached: bool) -> bool:
+        """By links on the way."""
         try:
             handle = platform.open_resolved(self._path, cached)
         except WouldBlock:
@@ -51,35 +72,7 @@ class _Place:
             seat = platform.seat_of(handle, cached)
         finally:
             os.close(handle)
-        return seat == self._seat and platform.name_of(self.held.descriptor) == self._real
-
-
-class _Found:
-    """What a path led to: a place, or names that are missing from one. `opened` has no descriptors
-    of its own, and is given to all who ask: what it says is what is found to hold."""
-
-    def __init__(self, literal: str, place: _Place, missing: tuple[str, ...], real: str) -> None:
-        self._place = place
-        descriptor = place.held.descriptor
-        self.opened = Opened(literal, real, missing=missing, held=place.held)
-        if missing:
-            self.opened.parent = descriptor
-        else:
-            self.opened.target = descriptor
-            self.opened.status = os.fstat(descriptor)
-        self.seen = -1
-        """The moment in which it held last."""
-
-    def again(self, cached: bool) -> Opened | None:
-        """The same, if it still holds. Raises WouldBlock."""
-        if not self._place.stands(cached):
-            return None
-        opened = self.opened
-        if opened.missing:
-            assert opened.parent is not None
-            if is_there(opened.parent, opened.missing[0]):
-                return None
-        return opened
+        return seat == self._seat and platform.name_of(self._held.descriptor) == self._real
 
 
 class Standing:
@@ -101,12 +94,11 @@ class Standing:
         if found is None:
             return None
         moment = self._moment  # before it is looked at
-        if cached and found.seen == moment:
-            return found.opened
-        opened = found.again(cached)
-        if opened is not None:
+        if not (cached and found.seen == moment):
+            if not found.holds(cached):
+                return None
             found.seen = moment
-        return opened
+        return found.opened
 
     def arrived(self) -> None:
         """Something has come from the host: what it asks now is answered by what is seen from now
@@ -132,19 +124,18 @@ class Standing:
             return
         if tuple(path.split("/")[len(path.split("/")) - len(opened.missing) :]) != opened.missing:
             return  # a link leads to where nothing is, and the link may go
-        above, real = (_without(each, len(opened.missing)) for each in (path, opened.real))
         try:
             seat = platform.seat_of(descriptor, cached=False)
             if seat is None:
                 return
-            place = _Place(above, real, descriptor, seat)
+            found = _Found(path, opened, descriptor, seat)
         except OSError:
             return
         with self._lock:
             if not self._awake:
                 return
             self._found.pop(path, None)
-            self._found[path] = _Found(opened.literal, place, opened.missing, opened.real)
+            self._found[path] = found
             if len(self._found) > MOST:
                 del self._found[next(iter(self._found))]
 

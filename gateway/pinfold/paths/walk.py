@@ -64,7 +64,9 @@ def _glance_missing(path: str, cached: bool, depth: int) -> Opened:
         if not opened.missing and opened.target is not None:
             opened.parent = opened.target
             opened.target = opened.status = None
-            if is_there(opened.parent, name):  # a dangling link, or it has just appeared
+            if platform.is_there(
+                opened.parent, encode(name)
+            ):  # a dangling link, or it has just appeared
                 opened.close()
                 return _walk_unless(cached, path)
     except BaseException:
@@ -81,18 +83,6 @@ def _walk_unless(cached: bool, path: str) -> Opened:
     if cached:
         raise WouldBlock
     return walk(path)
-
-
-def is_there(directory: int, name: str) -> bool:
-    """Whether a directory has an entry of this name, a link that leads nowhere included; what
-    cannot be looked at counts as there."""
-    try:
-        os.close(platform.open_entry(directory, encode(name)))
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def walk(path: str) -> Opened:

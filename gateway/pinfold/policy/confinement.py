@@ -14,7 +14,7 @@ def managed(real: str | None, roots: Iterable[RootFacts]) -> RootKind | None:
     """The kind of root that a real path is inside of, the innermost where roots nest."""
     found: tuple[int, RootKind] | None = None
     for root in roots:
-        if real is None or root.real is None or names.below(real, root.real) is None:
+        if real is None or root.real is None or not names.is_below(real, root.real):
             continue
         if found is None or len(root.real) > found[0]:
             found = (len(root.real), root.kind)
@@ -54,4 +54,4 @@ def in_record(real: str | None, record: str | None) -> bool:
 
 def takes_record(real: str | None, record: str | None) -> bool:
     """Whether the gateway's record is below a path."""
-    return real is not None and record is not None and names.below(record, real) is not None
+    return real is not None and record is not None and names.is_below(record, real)

@@ -205,7 +205,8 @@ def _excluding(case: _Case, facts: Facts) -> str | None:
 
 
 def _base_rules(case: _Case) -> Decision | None:
-    rule = strongest(case.effective.rules, lambda rule: _matches(rule, case))
+    rules = case.effective.rules
+    rule = strongest(rules, lambda rule: _matches(rule, case)) if rules else None
     if rule is None:
         return None
     return _asks(rule, case) if rule.decision == "ask" else _says(rule, case)

@@ -3,7 +3,6 @@
 import hashlib
 import threading
 from collections.abc import Iterator
-from functools import cached_property
 
 from pinfold.backends.base import Reading
 from pinfold.backends.local import require_regular, too_large
@@ -127,15 +126,15 @@ class _Digest:
     keeps nobody else from running."""
 
     def __init__(self, data: bytes) -> None:
-        self._hash = hashlib.sha256()
         self._thread: threading.Thread | None = None
         if len(data) >= _MEANWHILE:
+            self._hash = hashlib.sha256()
             self._thread = threading.Thread(target=self._hash.update, args=(data,), daemon=True)
             self._thread.start()
         else:
-            self._hash.update(data)
+            self._hash = hashlib.sha256(data)
 
-    @cached_property
+    @property
     def hex(self) -> str:
         """In hex digits."""
         if self._thread is not None:
