@@ -110,6 +110,8 @@ class Session:
         backend: str = LOCAL,
     ) -> None:
         self.backend = backend
+        self.upstream = None if backend in (LOCAL, EDITOR) else backend
+        """The name of the file server that does its work; None where the gateway does."""
         self.session_id = session_id
         self.profile: Profile = profile
         self.project_root = project_root
@@ -125,18 +127,14 @@ class Session:
         self._rules = rules
         self._turns: dict[str, _Turn] = {}
         self._answers: dict[AskKey, Asked] = {}
-        self._effective = self._compute()
-        self._lock = threading.Lock()
-
-    @property
-    def effective(self) -> Effective:
+        self.effective = self._compute()
         """The scope in force now; a new object whenever it changes."""
-        return self._effective
+        self._lock = threading.Lock()
 
     @property
     def scope(self) -> Scope:
         """The scope in force now."""
-        return self._effective.scope
+        return self.effective.scope
 
     @property
     def prompt_profile(self) -> Profile:
@@ -159,11 +157,6 @@ class Session:
         elsewhere = self.backend != LOCAL
         return {**self._overrides, "hard_links": "deny"} if elsewhere else self._overrides
 
-    @property
-    def upstream(self) -> str | None:
-        """The name of the file server that does its work; None where the gateway does."""
-        return None if self.backend in (LOCAL, EDITOR) else self.backend
-
     def configure(self, patch: ScopePatch | None, rules: tuple[Rule, ...] | None = None) -> None:
         """Exchange the scope, and the rules if they are given: answers to the old ones are gone
         then. Returns when no change decided under the old ones is under way."""
@@ -173,7 +166,7 @@ class Session:
                 with self._lock:
                     self._rules = rules
                     self._answers = {}
-            self._effective = self._compute()
+            self.effective = self._compute()
 
     def begin_turn(self, turn_id: str, profile: Profile | None, patch: ScopePatch | None) -> None:
         """Narrow the scope. Returns as `configure` does. Raises RpcError (-32602) if the turn is
@@ -183,7 +176,7 @@ class Session:
             if turn_id in self._turns:
                 raise invalid_params("turnId", f"a turn with this id is active; {_OTHER_ID}")
             self._turns[turn_id] = _Turn(profile, merge(members, patch))
-            self._effective = self._compute()
+            self.effective = self._compute()
 
     def end_turn(self, turn_id: str) -> None:
         """Lift what the turn narrowed. Raises RpcError (-32602) if it is not active."""
@@ -192,7 +185,7 @@ class Session:
                 problem = "there is no active turn with this id; turn/begin answers its id"
                 raise invalid_params("turnId", problem)
             del self._turns[turn_id]
-            self._effective = self._compute()
+            self.effective = self._compute()
 
     def answers(self, key: AskKey) -> Asked | None:
         """`allow-session` for what was allowed for the rest of the session."""

@@ -68,7 +68,7 @@ class Framer:
 
         Raises FramingError where a header block has no valid length.
         """
-        if self._length is None and not self._take_header():
+        if self._length is None and not (self._buffer and self._take_header()):
             return None
         length = self._length or 0
         if length > self.max_body or self._drained:

@@ -226,7 +226,7 @@ def test_the_scope_in_force_at_the_last_moment_counts(bench: Bench) -> None:
     def narrow() -> None:
         bench.place.gateway.sessions.get(session.session_id)._overrides["protect_pinned"] = True
         found = bench.place.gateway.sessions.get(session.session_id)
-        found._effective = found._compute()
+        found.effective = found._compute()
 
     bench.seam.at("written", narrow)
     result = bench.write(bench.pinned, session=session)

@@ -198,7 +198,7 @@ class Wire:
     def _write(self) -> None:
         try:
             while self._queue:
-                self._wrote(os.writev(self._writing, self._batch()))
+                self._wrote(self._write_some())
         except (BlockingIOError, InterruptedError):
             if not self._blocked:
                 self._blocked = True
@@ -220,10 +220,12 @@ class Wire:
             self._blocked = False
             self._loop.remove_writer(self._writing)
 
-    def _batch(self) -> list[memoryview]:
+    def _write_some(self) -> int:
+        if len(self._queue) == 1 and not self._written:  # as nearly always
+            return os.write(self._writing, self._queue[0])
         batch = [memoryview(self._queue[i]) for i in range(min(len(self._queue), _BATCH))]
         batch[0] = batch[0][self._written :]
-        return batch
+        return os.writev(self._writing, batch)
 
     def _wrote(self, count: int) -> None:
         self.queued -= count

@@ -39,17 +39,17 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
+# Types of arguments are not declared: looking at each would cost as much as the call itself.
 @lru_cache(maxsize=1)
 def _openat2() -> Callable[[int, int, bytes, bytes, int], int]:
-    """Prepared once: what a call costs is mostly what it converts."""
-    kinds = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
-    return ctypes.CFUNCTYPE(ctypes.c_long, *kinds, use_errno=True)(("syscall", _libc()))
+    found: Callable[[int, int, bytes, bytes, int], int] = _libc().syscall
+    return found
 
 
 @lru_cache(maxsize=1)
 def _statx() -> Callable[[int, bytes, int, int, ctypes.Array[ctypes.c_char]], int]:
-    kinds = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
-    return ctypes.CFUNCTYPE(ctypes.c_int, *kinds, use_errno=True)(("statx", _libc()))
+    found: Callable[[int, bytes, int, int, ctypes.Array[ctypes.c_char]], int] = _libc().statx
+    return found
 
 
 def _checked(result: int) -> int:
@@ -157,12 +157,12 @@ def require_local(descriptor: int) -> None:
     if _statx()(descriptor, b"", _UNSYNCED, _STATX_BASIC, buffer) < 0:
         raise WouldBlock
     _, _, major, minor, _ = _STATX.unpack_from(buffer)
-    _require_local((major, minor))
+    if (major, minor) not in _local:
+        _require_local((major, minor))
 
 
 def _require_local(device: tuple[int, int]) -> None:
-    if device in _local:
-        return
+    """For a device that is not known yet."""
     if next(_refreshes, None) is not None:
         found = _read_mount_table()
         _local.update(found)
@@ -182,7 +182,7 @@ def seat_of(descriptor: int, cached: bool) -> tuple[int, ...] | None:
     mask, inode, major, minor, mount = _STATX.unpack_from(buffer)
     if not mask & _STATX_MNT_ID:
         return None
-    if cached:
+    if cached and (major, minor) not in _local:
         _require_local((major, minor))
     return (major, minor, mount, inode) if inode else None
 

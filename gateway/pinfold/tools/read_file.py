@@ -67,20 +67,18 @@ def _check(arguments: ReadFileArguments) -> None:
 
 
 def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> Outcome:
-    status = path.opened.status
-    encoding = place.known.encoding(path.opened.real, arguments.encoding)
+    opened, limit = path.opened, place.limits.max_file_bytes
+    status = opened.status
+    encoding = place.known.encoding(opened.real, arguments.encoding)
     since = place.known.now()
-    if status is not None and _is_large(path, place):
+    if status is not None and status.st_size > limit:
         return _run_large(arguments, path, place, encoding)
-    content = place.backend.read(
-        path, place.limits.max_file_bytes, cached=place.cached, encoding=encoding
-    )
+    content = place.backend.read(path, limit, cached=place.cached, encoding=encoding)
     digest = _Digest(content.data)
     try:
         return _show(arguments, path, place, encoding, content, digest)
     finally:
-        real = path.opened.real or path.opened.literal
-        place.known.saw(real, status, digest.hex, since)
+        place.known.saw(opened.real or opened.literal, status, digest.hex, since)
 
 
 def _show(
@@ -140,12 +138,6 @@ class _Digest:
         if self._thread is not None:
             self._thread.join()
         return self._hash.hexdigest()
-
-
-def _is_large(path: CheckedPath, place: Workplace) -> bool:
-    """Whether it is read by streaming. Raises ToolError for what is no regular file."""
-    status = require_regular(path.opened, path.opened.literal)
-    return status.st_size > place.limits.max_file_bytes
 
 
 def _run_large(

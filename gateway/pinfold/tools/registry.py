@@ -15,6 +15,7 @@ from pinfold_protocol.tools import Tool
 TOOLS: dict[str, ToolType] = {
     tool.name: tool for tool in (READ_FILE, READ_MEMORY, WRITE_FILE, EDIT)
 }
+_CALLS = {tool.name: Call(tool.name, tool.action, tool.managed_only) for tool in TOOLS.values()}
 # A host adds this argument to every schema, and sends it along.
 IGNORED_ARGUMENTS = frozenset({"wait_for_previous"})
 
@@ -48,8 +49,8 @@ def offered() -> list[Tool]:
 
 def as_call(name: str) -> Call:
     """A tool by name, as the policy sees it."""
-    if tool := TOOLS.get(name):
-        return Call(name, tool.action, tool.managed_only)
+    if ours := _CALLS.get(name):
+        return ours
     if host := HOST_TOOLS.get(name):
         return Call(name, host.action)
     return Call(name, "unknown")
