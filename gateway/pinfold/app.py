@@ -30,6 +30,7 @@ from pinfold.memory.layouts import Surroundings
 from pinfold.memory.prompts import prompt_rules
 from pinfold.memory.roots import Look, configured_roots, find_git_root, report
 from pinfold.paths.errors import WouldBlock
+from pinfold.paths.kernel import platform
 from pinfold.paths.literal import decode, encode, expand, home_directory, working_directory
 from pinfold.paths.opened import check
 from pinfold.paths.uri import from_uri, is_uri, to_uri
@@ -111,6 +112,7 @@ class Gateway:
         self._env = dict(os.environ) if env is None else env
         self._home = home_directory(self._env)
         self._cwd = cwd or working_directory()
+        platform.prepare()
         self._volumes = Volumes()
         self.calls = Calls(self._volumes, lambda: self.limits, self._real_record, seam)
         self._defaults = MemoryOptions()

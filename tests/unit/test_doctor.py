@@ -389,9 +389,11 @@ UNPRIVILEGED = """
 import json, os, sys
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
+from pinfold.paths.kernel import platform
 from unit.test_doctor import Patient
 base = Path(sys.argv[1])
 Path.mkdir = lambda *_, **__: None
+platform.prepare()
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 print(json.dumps([Patient(base).examine(profile) for profile in ("dream", "main")]))
 """

@@ -716,8 +716,10 @@ base = sys.argv[1]
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
 import pinfold.memory.index, pinfold_protocol.memory  # while everything can be read
+from pinfold.paths.kernel import platform
 from pinfold_protocol.convert import unstructure
 from support import Embedded
+platform.prepare()
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 place = Embedded(Path(base))
 session = place.gateway.sessions.get(place.open("main").session_id)

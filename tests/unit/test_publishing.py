@@ -323,8 +323,8 @@ base = sys.argv[1]
 sys.path[:0] = sys.argv[3:]
 from support import Embedded, kind
 from pathlib import Path
-os.setgroups([]); os.setgid(65534); os.setuid(65534)
 place = Embedded(Path(base))
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
 session = place.open("main")
 for name, tool, more in json.loads(sys.argv[2]):
     print(kind(place.call(session, tool, file_path=f"{base}/project/{name}", **more)))

@@ -177,7 +177,7 @@ def test_a_kernel_that_refuses_to_tell_fails_no_look(
 ) -> None:
     standing = awake()
     look(standing, str(tmp_path)).close()
-    monkeypatch.setattr(linux, "_statx", lambda: lambda *_: -1)
+    monkeypatch.setattr(linux._calls(), "statx", lambda *_: -1)
     assert told(look(standing, str(tmp_path))) == told(glance(str(tmp_path)))
     with pytest.raises(WouldBlock):
         look(standing, str(tmp_path), cached=True)

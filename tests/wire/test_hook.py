@@ -570,7 +570,7 @@ def test_it_imports_next_to_nothing(home: Home) -> None:
         assert done.returncode == 0
         return {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
 
-    heavy = {"attrs", "msgspec", "typing", "json", "re", "enum", "argparse", "orjson", "hashlib"}
+    heavy = {"attrs", "msgspec", "typing", "json", "re", "enum", "argparse", "ctypes", "hashlib"}
     heavy |= {"signal", "threading", "asyncio", "subprocess", "platformdirs", "pathspec", "rich"}
     shown = imported(home.event("Write", file_path="a", content=""), *PROTECTED)
     assert "pinfold.policy.decide" in shown

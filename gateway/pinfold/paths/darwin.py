@@ -25,6 +25,14 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
+def prepare() -> None:
+    """All is there."""
+
+
+def only_walk() -> None:
+    """There is nothing else."""
+
+
 def open_root() -> int:
     """A handle on `/`."""
     return os.open(b"/", os.O_RDONLY | os.O_DIRECTORY)

@@ -3,12 +3,11 @@
 All names are bytes. Each function raises OSError with the kernel's errno.
 """
 
-import ctypes
 import errno
 import os
-import struct
-from collections.abc import Callable
+import sys
 from functools import lru_cache
+from typing import Any
 
 from pinfold.paths.errors import WouldBlock
 
@@ -23,10 +22,10 @@ _AT_SYMLINK_NOFOLLOW = 0x100
 _AT_EMPTY_PATH = 0x1000
 _AT_STATX_DONT_SYNC = 0x4000
 _UNSYNCED = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
-_StatxBuffer = ctypes.c_char * 256
+_STATX_BYTES = 256
 _STATX_BASIC = 0x7FF
 _STATX_MNT_ID = 0x1000
-_STATX = struct.Struct("=I28xQ96xIIQ")
+_STATX = "=I28xQ96xIIQ"
 """What is wanted of the answer: its mask, the inode, the device (two numbers), the mount."""
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
@@ -34,29 +33,42 @@ _RENAME_EXCHANGE = 2
 _LOCAL = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "ramfs", "overlay"})
 
 
-@lru_cache(maxsize=1)
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+class _Calls:
+    """What Python has no functions for. Made when it is first needed, since loading ctypes takes
+    longer than all else here. Types of arguments are not declared: looking at each would cost as
+    much as the call itself."""
+
+    def __init__(self) -> None:
+        import ctypes
+        import struct
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.syscall: Any = libc.syscall
+        self.statx: Any = getattr(libc, "statx", lambda *_: -1)
+        self.renameat2: Any = getattr(libc, "renameat2", None)
+        self.errno = ctypes.get_errno
+        self.buffer = ctypes.c_char * _STATX_BYTES
+        self.unpack = struct.Struct(_STATX).unpack_from
 
 
-# Types of arguments are not declared: looking at each would cost as much as the call itself.
-@lru_cache(maxsize=1)
-def _openat2() -> Callable[[int, int, bytes, bytes, int], int]:
-    found: Callable[[int, int, bytes, bytes, int], int] = _libc().syscall
-    return found
+_calls = lru_cache(maxsize=1)(_Calls)
+_walking = False
 
 
-@lru_cache(maxsize=1)
-def _statx() -> Callable[[int, bytes, int, int, ctypes.Array[ctypes.c_char]], int]:
-    found: Callable[[int, bytes, int, int, ctypes.Array[ctypes.c_char]], int] = _libc().statx
-    return found
+def prepare() -> None:
+    """Load now what is loaded late, before descriptors run out or permissions are lost."""
+    _calls()
 
 
-def _checked(result: int) -> int:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result
+def only_walk() -> None:
+    """For a process that looks at a few paths and ends: `open_resolved` is not to be had, so each
+    is walked, which takes less than loading what that needs."""
+    global _walking  # noqa: PLW0603 - one process, one way
+    _walking = True
+
+
+def _failed(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
 
 
 def open_root() -> int:
@@ -73,8 +85,9 @@ def is_there(directory: int, name: bytes) -> bool:
     """Whether a directory has an entry of this name, a link that leads nowhere included; what
     cannot be looked at counts as there."""
     flags = _AT_SYMLINK_NOFOLLOW | _AT_STATX_DONT_SYNC
-    found = _statx()(directory, name, flags, 0, _StatxBuffer())
-    return found == 0 or ctypes.get_errno() != errno.ENOENT
+    calls = _calls()
+    found = calls.statx(directory, name, flags, 0, calls.buffer())
+    return found == 0 or calls.errno() != errno.ENOENT
 
 
 def link_text(directory: int, name: bytes, link: int) -> bytes:
@@ -102,6 +115,8 @@ def open_resolved(path: bytes, cached: bool) -> int:
 
     With `cached`, raises WouldBlock where the kernel cannot answer from its caches.
     """
+    if _walking:
+        raise _failed(errno.ENOSYS)
     try:
         return _open_at(_AT_FDCWD, path, _RESOLVED[cached])
     except FileNotFoundError:
@@ -117,7 +132,7 @@ _HOW_BYTES = 24
 
 
 def _how(flags: int, resolve: int) -> bytes:
-    return struct.pack("=QQQ", flags, 0, resolve)
+    return b"".join(each.to_bytes(8, sys.byteorder) for each in (flags, 0, resolve))
 
 
 _RESOLVED = tuple(_how(HANDLE, each) for each in _RESOLVE)
@@ -127,15 +142,20 @@ _WITHOUT_LINKS = tuple(_how(HANDLE, each | _RESOLVE_NO_SYMLINKS) for each in _RE
 def _open_at(directory: int, path: bytes, how: bytes) -> int:
     if b"\0" in path:
         raise ValueError("embedded null byte")
-    return _checked(_openat2()(_OPENAT2, directory, path, how, _HOW_BYTES))
+    calls = _calls()
+    handle: int = calls.syscall(_OPENAT2, directory, path, how, _HOW_BYTES)
+    if handle < 0:
+        raise _failed(calls.errno())
+    return handle
 
 
 def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
     """As `seat_of`, for what a path without any link in it leads to: what has this seat has this
     name too. None where a link is on the way, or nothing is there."""
-    handle = _openat2()(_OPENAT2, _AT_FDCWD, path, _WITHOUT_LINKS[cached], _HOW_BYTES)
+    calls = _calls()
+    handle = calls.syscall(_OPENAT2, _AT_FDCWD, path, _WITHOUT_LINKS[cached], _HOW_BYTES)
     if handle < 0:
-        if cached and ctypes.get_errno() not in (errno.ENOENT, errno.ELOOP):
+        if cached and calls.errno() not in (errno.ENOENT, errno.ELOOP):
             raise WouldBlock
         return None
     try:
@@ -153,10 +173,11 @@ def open_made(directory: int, name: bytes) -> int:
 
 def require_local(descriptor: int) -> None:
     """Raise WouldBlock unless a handle's file system is one that answers from this machine."""
-    buffer = _StatxBuffer()
-    if _statx()(descriptor, b"", _UNSYNCED, _STATX_BASIC, buffer) < 0:
+    calls = _calls()
+    buffer = calls.buffer()
+    if calls.statx(descriptor, b"", _UNSYNCED, _STATX_BASIC, buffer) < 0:
         raise WouldBlock
-    _, _, major, minor, _ = _STATX.unpack_from(buffer)
+    _, _, major, minor, _ = calls.unpack(buffer)
     if (major, minor) not in _local:
         _require_local((major, minor))
 
@@ -174,12 +195,13 @@ def _require_local(device: tuple[int, int]) -> None:
 def seat_of(descriptor: int, cached: bool) -> tuple[int, ...] | None:
     """What a handle stands for and where it is mounted: device (two numbers), mount, inode. None
     where the kernel does not tell. With `cached`, as `require_local`."""
-    buffer = _StatxBuffer()
-    if _statx()(descriptor, b"", _UNSYNCED, _STATX_BASIC | _STATX_MNT_ID, buffer) < 0:
+    calls = _calls()
+    buffer = calls.buffer()
+    if calls.statx(descriptor, b"", _UNSYNCED, _STATX_BASIC | _STATX_MNT_ID, buffer) < 0:
         if cached:
             raise WouldBlock
         return None
-    mask, inode, major, minor, mount = _STATX.unpack_from(buffer)
+    mask, inode, major, minor, mount = calls.unpack(buffer)
     if not mask & _STATX_MNT_ID:
         return None
     if cached and (major, minor) not in _local:
@@ -239,7 +261,8 @@ def rename_new(source: int, name: bytes, directory: int, new: bytes) -> None:
 
 
 def _rename_at(source: int, name: bytes, directory: int, new: bytes, flags: int) -> None:
-    renameat2 = getattr(_libc(), "renameat2", None)
-    if renameat2 is None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    _checked(renameat2(source, name, directory, new, flags))
+    calls = _calls()
+    if calls.renameat2 is None:
+        raise _failed(errno.ENOSYS)
+    if calls.renameat2(source, name, directory, new, flags) < 0:
+        raise _failed(calls.errno())

@@ -16,6 +16,7 @@ from pinfold.doors.hook.hosts import HOSTS, Host, HostTool
 from pinfold.doors.hook.lightly import load
 from pinfold.memory.layouts import Surroundings
 from pinfold.memory.roots import RootPath, configured_roots, find_git_root
+from pinfold.paths.kernel import platform
 from pinfold.paths.literal import expand, home_directory
 from pinfold.paths.volume import Volumes
 from pinfold.policy.decide import decide
@@ -43,6 +44,12 @@ _NESTED = 8
 
 class Unnamed(NotUnderstood):
     """A tool that names nothing that could be judged."""
+
+
+def bench(flags: Flags, event: Event) -> "Bench":
+    """For the event of this process, which looks at a few paths and ends. Raises BadFlags."""
+    platform.only_walk()
+    return Bench(flags, event)
 
 
 class Bench:

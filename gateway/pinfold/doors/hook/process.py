@@ -103,16 +103,16 @@ class _Hook:
 
     def _before(self, flags: Flags, event: Event) -> "NoReturn":
         load("pinfold.doors.hook.judge")
-        from pinfold.doors.hook.judge import Bench
+        from pinfold.doors.hook.judge import bench
         from pinfold_protocol.errors import ToolError
 
-        bench = Bench(flags, event)
+        judging = bench(flags, event)
         try:
-            decision = bench.judge(event)
+            decision = judging.judge(event)
         except NotUnderstood as error:
             raise NotUnderstood(f"{event.tool}: {error}") from None
         except ToolError as error:
-            self._cannot_look(error.message, confined=bench.scope.confine_reads)
+            self._cannot_look(error.message, confined=judging.scope.confine_reads)
         if decision is None or decision.decision == "allow":
             self.answer(PASSED)
         self.answer(PASSED, events.permission(decision.decision, _reason(decision.reason)))

@@ -221,9 +221,9 @@ def heard(flags: Flags, event: Event) -> str:
 
 def _bench(flags: Flags, event: Event) -> "Bench":
     load("pinfold.doors.hook.judge", "pinfold.memory.retention")
-    from pinfold.doors.hook.judge import Bench
+    from pinfold.doors.hook.judge import bench
 
-    return Bench(flags, event)
+    return bench(flags, event)
 
 
 def _after(flags: Flags, event: Event) -> None:
