@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from pinfold.cli import _parser
+from pinfold.parser import build
 
 _HEAD = """\
 # The command line
@@ -20,7 +20,7 @@ Made from the program by `make generated`: not to be edited.
 
 def page() -> str:
     """The whole page of Markdown."""
-    return "\n".join([_HEAD, *_program(_parser())])
+    return "\n".join([_HEAD, *_program(build())])
 
 
 def _program(parser: argparse.ArgumentParser) -> Iterator[str]:

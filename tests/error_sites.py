@@ -44,7 +44,7 @@ INSIDE = {
     "ConnectionLost": "client: for who uses it as a library",
     "Denied": "calls: becomes `denied`",
     "FileExistsError": "publish: becomes ChangedUnderfoot",
-    "FileNotFoundError": "backends and cli: becomes `not-found`, or is said with its path",
+    "FileNotFoundError": "backends and commands: becomes `not-found`, or is said with its path",
     "GaveUp": "upstream: becomes `cancelled` or `backend`",
     "InputRequired": "mcp: becomes a question to the client",
     "IsADirectoryError": "paths: becomes `is-directory`",

@@ -1,7 +1,7 @@
 """What `--help` says of each command: one table of a summary, a description and examples.
 
-The options are said where they are read, in `cli`. All lines fit a terminal of 80 columns, as they
-stand here: nothing folds them again.
+The options are said where they are read, in `parser`. All lines fit a terminal of 80 columns, as
+they stand here: nothing folds them again.
 """
 
 from __future__ import annotations

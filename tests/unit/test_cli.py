@@ -139,16 +139,6 @@ def test_explain_imports_rich_and_serve_does_not(tmp_path: Path) -> None:
     assert not {"rich", "attr", "cattrs", "pygls"} & imported("serve")
 
 
-def test_what_nobody_needs_is_spared_and_to_be_had_afterwards() -> None:
-    program = (
-        "import sys, pinfold.doors.lean\n"
-        "assert {'asyncio', 'msgspec'} <= set(sys.modules)\n"
-        "assert not {'ssl', 'typing_extensions'} & set(sys.modules)\n"
-        "import ssl, typing_extensions"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=50)
-
-
 def test_paths_cannot_play_tricks_on_a_terminal(tmp_path: Path) -> None:
     result = pinfold(
         tmp_path, "explain", "a\x1b[31mred\x1b]0;title\x07\u202e\nb", PYTHONIOENCODING="ascii"

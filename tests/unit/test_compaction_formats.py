@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pinfold.cli import _HOSTS
 from pinfold.compaction import Evidence, Record, compact, plan
+from pinfold.parser import _HOSTS
 from pinfold_protocol.compaction import (
     CLEARED_TEXT,
     CompactParams,

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from pinfold import usage
-from pinfold.cli import _parser
 from pinfold.completion import SHELLS, script
+from pinfold.parser import build
 from support import DEADLINE, clean_env
 
 PROFILES = {"main", "extraction", "dream", "remember"}
@@ -149,7 +149,7 @@ def test_a_shell_offers_no_other_value(place: Path) -> None:
 
 
 def _commands() -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    for parser in usage.every(_parser()):
+    for parser in usage.every(build()):
         yield parser.prog, parser
 
 
@@ -179,7 +179,7 @@ def test_every_option_says_what_it_is_for() -> None:
 
 
 def test_every_example_is_one_that_the_parser_takes() -> None:
-    parser, tried = _parser(), 0
+    parser, tried = build(), 0
     for _, _, examples in usage.COMMANDS.values():
         joined = re.sub(r"\\\n +", "", examples)
         for line in re.findall(r"^  pinfold (.+)$", joined, re.M):
@@ -200,4 +200,4 @@ def test_a_shell_that_nobody_knows_is_a_mistake() -> None:
 
 def test_the_script_is_the_same_every_time() -> None:
     for shell in SHELLS:
-        assert script(_parser(), shell) == script(_parser(), shell)
+        assert script(build(), shell) == script(build(), shell)

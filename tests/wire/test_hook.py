@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pinfold.cli import _HOOK_HOSTS
 from pinfold.doors.hook.hosts import HOSTS
 from pinfold.doors.hook.rules import _OURS
+from pinfold.parser import _HOOK_HOSTS
 from pinfold.tools.registry import HOST_TOOLS, TOOLS
 from support import Layout, Raw, cases, clean_env, snapshot, wiped, write
 
