@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 from pinfold.paths.errors import WouldBlock
 
@@ -67,8 +67,8 @@ def only_walk() -> None:
     _walking = True
 
 
-def _os_error(number: int) -> OSError:
-    return OSError(number, os.strerror(number))
+def _fail(number: int) -> NoReturn:
+    raise OSError(number, os.strerror(number))
 
 
 def open_root() -> int:
@@ -116,7 +116,7 @@ def open_resolved(path: bytes, cached: bool) -> int:
     With `cached`, raises WouldBlock where the kernel cannot answer from its caches.
     """
     if _walking:
-        raise _os_error(errno.ENOSYS)
+        _fail(errno.ENOSYS)
     try:
         return _open_at(_AT_FDCWD, path, _RESOLVED[cached])
     except FileNotFoundError:
@@ -145,7 +145,7 @@ def _open_at(directory: int, path: bytes, how: bytes) -> int:
     calls = _calls()
     handle: int = calls.syscall(_OPENAT2, directory, path, how, _HOW_BYTES)
     if handle < 0:
-        raise _os_error(calls.errno())
+        _fail(calls.errno())
     return handle
 
 
@@ -263,6 +263,6 @@ def rename_new(source: int, name: bytes, directory: int, new: bytes) -> None:
 def _rename_at(source: int, name: bytes, directory: int, new: bytes, flags: int) -> None:
     calls = _calls()
     if calls.renameat2 is None:
-        raise _os_error(errno.ENOSYS)
+        _fail(errno.ENOSYS)
     if calls.renameat2(source, name, directory, new, flags) < 0:
-        raise _os_error(calls.errno())
+        _fail(calls.errno())
