@@ -240,7 +240,8 @@ class Gateway:
         """One line for each path that was decided; one in any case."""
         for trace in traces or [Trace()]:
             trace.outcome = outcome
-            self._keep(session, name, trace)
+            if self._recorder is not None:
+                self._recorder.record(Entry(session.session_id, name, trace))
 
     def changed_paths(self, session: Session, params: ToolsCallParams) -> list[str] | None:
         """The paths, as they are written, that a call to an upstream may change; None for one that
@@ -544,9 +545,13 @@ class Gateway:
             answer = self._answer(session, tool, params, ticket or Ticket(), trace, cached, answers)
             note(trace, answer)
         session.count(denied=answer.denied)
-        self._notify(session, answer)
-        self._remember_digest(answer)
-        session.remember(params.call_id, answer.tag)
+        if answer.published:
+            self._notify(session, answer)
+            self._remember_written(answer)
+        if answer.tag is not None:
+            self._remember_tag(answer.tag)
+        if answer.tag is not None or params.call_id is not None:
+            session.remember(params.call_id, answer.tag)
         return as_result(answer)
 
     def _answer(
@@ -570,11 +575,7 @@ class Gateway:
             return Answer(None, error=error)
 
     def _recording(self, session: Session, name: str) -> "_Recording":
-        return _Recording(lambda trace: self._keep(session, name, trace))
-
-    def _keep(self, session: Session, name: str, trace: Trace) -> None:
-        if self._recorder is not None:
-            self._recorder.record(Entry(session.session_id, name, trace))
+        return _Recording(self._recorder, session.session_id, name)
 
     def _named_path(self, session: Session, arguments: dict[str, Any]) -> str | None:
         """The path that a call names, for the record; None where no path can be made of it."""
@@ -591,7 +592,7 @@ class Gateway:
         editor of what it does not have open."""
         details = None if answer.outcome is None else answer.outcome.details
         root = None if answer.decision is None else answer.decision.root
-        if not isinstance(details, WriteDetails) or not answer.published:
+        if not isinstance(details, WriteDetails):
             return
         kind: Literal["created", "changed"] = "created" if details.created else "changed"
         if session.backend == EDITOR and details.source == "disk":
@@ -601,13 +602,10 @@ class Gateway:
             params = MemoryDidChangeParams(session.session_id, root, details.path, kind)
             self.on_memory_change(params)
 
-    def _remember_digest(self, answer: Answer) -> None:
-        """What a document of managed memory last was, whichever session saw or wrote it."""
+    def _remember_written(self, answer: Answer) -> None:
+        """What a document of managed memory last was, whichever session wrote it."""
         details = None if answer.outcome is None else answer.outcome.details
-        written = isinstance(details, WriteDetails) and answer.published
-        if answer.tag is not None:
-            self._remember_tag(answer.tag)
-        elif written and details is not None and answer.decision and answer.decision.root:
+        if isinstance(details, WriteDetails) and answer.decision and answer.decision.root:
             self._put_digest(details.path, details.sha256)
 
     def _remember_tag(self, tag: RetentionTag | None) -> None:
@@ -755,10 +753,12 @@ class Gateway:
 class _Recording:
     """Records what becomes of a call, exactly once; nothing where it has not begun."""
 
-    __slots__ = ("_keep", "_trace")
+    __slots__ = ("_name", "_recorder", "_session_id", "_trace")
 
-    def __init__(self, keep: Callable[[Trace], None]) -> None:
-        self._keep = keep
+    def __init__(self, recorder: "Recorder | None", session_id: str, name: str) -> None:
+        self._recorder = recorder
+        self._session_id = session_id
+        self._name = name
         self._trace = Trace()
 
     def __enter__(self) -> Trace:
@@ -772,7 +772,8 @@ class _Recording:
         if error is not None:
             failed = f"failed:{error.kind if isinstance(error, ToolError) else 'internal'}"
             self._trace.outcome = "cancelled" if isinstance(error, Cancelled) else failed
-        self._keep(self._trace)
+        if self._recorder is not None:
+            self._recorder.record(Entry(self._session_id, self._name, self._trace))
 
 
 def _outcome(relayed: "Relayed") -> str:

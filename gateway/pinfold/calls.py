@@ -176,10 +176,6 @@ class Request(msgspec.Struct, frozen=True):
     cached: bool = False
     answers: Answers = no_approver
 
-    @property
-    def call(self) -> Call:
-        return as_call(self.tool.name)
-
 
 class Calls:
     """Runs calls on files. `limits` and `record` (the real path of the gateway's own record, None
@@ -219,7 +215,7 @@ class Calls:
             session.roots,
             session.effective,
             self._volumes,
-            self._record(),
+            self._record() if call.action == "change" else None,
             _answers(session, answers),
         )
         return decided(ground, call, path, cached=cached)
@@ -228,7 +224,7 @@ class Calls:
         """The same for a call under way, and for the record."""
         found = self.decided(
             request.session,
-            request.call,
+            as_call(request.tool.name),
             request.path,
             cached=request.cached,
             answers=request.answers,
@@ -280,7 +276,7 @@ class Calls:
                 facts = msgspec.structs.replace(decided.facts, roots=look.names_only())
         except OSError as error:
             reraise(error, str(error.filename or request.path))
-        return decide(request.call, facts, effective, answers)
+        return decide(as_call(request.tool.name), facts, effective, answers)
 
     def _change(self, request: Request) -> Answer:
         for _ in range(_TRIES):

@@ -129,7 +129,7 @@ class Look(Closing):
 
     def names_only(self) -> tuple[RootFacts, ...]:
         """Enough for a read: where the roots really are, and what confinement trusts."""
-        return tuple([self._root(root) for root in self._roots])
+        return tuple([self._found.get(root.kind) or self._root(root) for root in self._roots])
 
     def whole(self) -> tuple[RootFacts, ...]:
         """For a change: the reserved directories too, by name and by identity.
@@ -181,17 +181,20 @@ class Look(Closing):
         return opened
 
     def _open_root(self, root: RootPath) -> Opened:
-        if root.kind not in self._opened:
-            self._opened[root.kind] = self._open(root.path)
-        return self._opened[root.kind]
+        opened = self._opened.get(root.kind)
+        if opened is None:
+            opened = self._opened[root.kind] = self._open(root.path)
+        return opened
 
     def _root(self, root: RootPath) -> RootFacts:
-        if root.kind not in self._found:
+        found = self._found.get(root.kind)
+        if found is None:
             opened = self._open_root(root)
             trusted = self._write_path(root, opened) if self._trust else None
             included = root.included(self._scope)
-            self._found[root.kind] = RootFacts(root.kind, root.path, opened.real, trusted, included)
-        return self._found[root.kind]
+            found = RootFacts(root.kind, root.path, opened.real, trusted, included)
+            self._found[root.kind] = found
+        return found
 
     def _write_path(self, root: RootPath, opened: Opened) -> str | None:
         """The trusted prefix is resolved, the managed suffix is not (docs/policy.md)."""

@@ -117,14 +117,13 @@ def open_resolved(path: bytes, cached: bool) -> int:
     """
     if _walking:
         _fail(errno.ENOSYS)
-    try:
-        return _open_at(_AT_FDCWD, path, _RESOLVED[cached])
-    except FileNotFoundError:
-        raise
-    except OSError:
-        if cached:
-            raise WouldBlock from None
-        raise
+    handle = _open_at(_AT_FDCWD, path, _RESOLVED[cached])
+    if handle < 0:
+        number = _calls().errno()
+        if cached and number != errno.ENOENT:
+            raise WouldBlock
+        _fail(number)
+    return handle
 
 
 _RESOLVE = (_RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_MAGICLINKS | _RESOLVE_CACHED)
@@ -140,12 +139,10 @@ _WITHOUT_LINKS = tuple(_how(HANDLE, each | _RESOLVE_NO_SYMLINKS) for each in _RE
 
 
 def _open_at(directory: int, path: bytes, how: bytes) -> int:
+    """A descriptor, or a negative number, and then the reason is `_calls().errno()`."""
     if b"\0" in path:
         raise ValueError("embedded null byte")
-    calls = _calls()
-    handle: int = calls.syscall(_OPENAT2, directory, path, how, _HOW_BYTES)
-    if handle < 0:
-        _fail(calls.errno())
+    handle: int = _calls().syscall(_OPENAT2, directory, path, how, _HOW_BYTES)
     return handle
 
 
@@ -168,7 +165,10 @@ def open_made(directory: int, name: bytes) -> int:
     """Open a directory that was just made, for its contents: no link, nothing mounted on it."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     how = _how(flags, _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV)
-    return _open_at(directory, name, how)
+    handle = _open_at(directory, name, how)
+    if handle < 0:
+        _fail(_calls().errno())
+    return handle
 
 
 def require_local(descriptor: int) -> None:
