@@ -51,6 +51,11 @@ def _is_there(root: Path, path: str) -> bool:
     return True
 
 
+def test_the_page_that_is_installed_leads_out_to_no_other() -> None:
+    alone = pages.load("docs/language.md")
+    assert [link.target for link in alone.links if not link.target.startswith("#")] == []
+
+
 def test_pages_are_found() -> None:
     assert {"README.md", "docs/index.md", "docs/editors/vim.md", "protocol/README.md"} <= set(
         SOURCES
