@@ -6,7 +6,7 @@ ends a line, unknown headers are ignored, and `Content-Length` counts bytes. MCP
 message a line; blank lines are ignored.
 """
 
-from typing import NamedTuple
+import msgspec
 
 MAX_LENGTH = 1 << 30
 MAX_HEADER = 64 * 1024
@@ -24,13 +24,13 @@ class FramingError(Exception):
     """The stream cannot be trusted any more; the message says why."""
 
 
-class Body(NamedTuple):
+class Body(msgspec.Struct, frozen=True):
     """One whole message body."""
 
     data: bytes
 
 
-class Oversized(NamedTuple):
+class Oversized(msgspec.Struct, frozen=True):
     """A body above the limit was drained: its length, its first and its last `EDGE` bytes."""
 
     length: int

@@ -6,7 +6,7 @@ import sys
 _PROGRAM = """
 import sys
 import pinfold.doors.lean
-left_out = {"ssl", "inspect", "traceback", "locale", "typing_extensions"}
+left_out = {"ssl", "inspect", "traceback", "locale", "platform", "typing_extensions"}
 print(sorted(left_out & set(sys.modules)))
 
 import asyncio
@@ -30,7 +30,8 @@ print(*asyncio.run(main()))
 print(asyncio.iscoroutinefunction(fails), asyncio.iscoroutinefunction(print))
 print(msgspec.json.schema(int), msgspec.inspect.type_info(str))
 
-import inspect, ssl, traceback, typing_extensions
+import inspect, platform, ssl, traceback, typing_extensions, uuid
+print(platform.python_version() in sys.version, uuid.uuid4().version)
 print(inspect.isfunction(fails), ssl.create_default_context() is not None)
 import asyncio.sslproto
 print(asyncio.sslproto.SSLProtocol.__name__, typing_extensions.TypedDict.__name__)
@@ -47,6 +48,7 @@ def test_nothing_is_missing_afterwards() -> None:
         "True True True",
         "True False",
         "{'type': 'integer'} StrType(min_length=None, max_length=None, pattern=None)",
+        "True 4",
         "True True",
         "SSLProtocol TypedDict",
     ]

@@ -2,10 +2,11 @@
 
 TLS, and what `typing_extensions` adds to msgspec, are left out altogether: both go without where
 they are missing. What serves tracebacks and questions about functions is loaded when it is first
-used. To be imported before anything that imports either; whoever else imports these modules, then
-or later, gets them as always.
+used, and what `uuid` asks of `platform` is said in its place. To be imported before anything that
+imports either; whoever else imports these modules afterwards gets them as always.
 """
 
+import os
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -29,13 +30,18 @@ class _Later(ModuleType):
             return getattr(import_module(self.__name__), name)
 
         def later(*args: Any, **more: Any) -> Any:
+            if sys.modules.get(self.__name__) is self:  # used already
+                del sys.modules[self.__name__]
             return getattr(self, name)(*args, **more)
 
         return later
 
 
 def _import_both() -> None:
-    stand_ins = dict.fromkeys(_MISSING) | {name: _Later(name) for name in _LATER}
+    platform = ModuleType("platform")
+    platform.__dict__["system"] = lambda: os.uname().sysname
+    stand_ins: dict[str, ModuleType | None] = {"platform": platform}
+    stand_ins |= {name: _Later(name) for name in _LATER} | dict.fromkeys(_MISSING)
     spared = {name: each for name, each in stand_ins.items() if name not in sys.modules}
     sys.modules.update(spared)  # type: ignore[arg-type]
     try:
@@ -43,8 +49,9 @@ def _import_both() -> None:
 
         import msgspec  # noqa: F401
     finally:
-        for name in spared:
-            del sys.modules[name]
+        for name, each in spared.items():
+            if sys.modules.get(name) is each:
+                sys.modules.pop(name, None)
 
 
 if "asyncio" not in sys.modules and "msgspec" not in sys.modules:

@@ -17,15 +17,20 @@ _IGNORABLE = (
     *((0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8)),
     *((0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
 )
-_DROP = {code: None for first, last in _IGNORABLE for code in range(first, last + 1)}
+
+
+@lru_cache(maxsize=1)
+def _dropped() -> dict[int, None]:
+    """For `str.translate`; few names need it, and it has over 4,000 entries."""
+    return {code: None for first, last in _IGNORABLE for code in range(first, last + 1)}
 
 
 def _fold_once(name: str) -> str:
     if name.isascii():  # nothing to drop or to compose
         name = name.casefold()
     else:
-        name = unicodedata.normalize("NFC", name.translate(_DROP)).casefold()
-        name = unicodedata.normalize("NFC", name).translate(_DROP)
+        name = unicodedata.normalize("NFC", name.translate(_dropped())).casefold()
+        name = unicodedata.normalize("NFC", name).translate(_dropped())
     name = name.removeprefix("._")
     stem, colon, stream = name.partition(":")
     if colon and stem and not stream[:1].isspace():
