@@ -448,7 +448,7 @@ class Gateway:
         """Move a file to a name that is free, both ends decided as changes, and tell of it. Raises
         ToolError; then nothing was moved."""
         told: list[tuple[str, Literal["created", "deleted"]]] = [(old, "deleted"), (new, "created")]
-        with self._recording(session, "move") as trace:
+        with _Recording(self._recorder, session, "move") as trace:
             trace.path = old
             with self.calls.decided(session, as_call("write_file"), old) as decided:
                 trace.decision = decided.decision
@@ -541,9 +541,8 @@ class Gateway:
         tool = TOOLS.get(params.name)
         if tool is None:
             raise invalid_params("name", no_such_tool(params.name, TOOLS))
-        with self._recording(session, tool.name) as trace:
-            answer = self._answer(session, tool, params, ticket or Ticket(), trace, cached, answers)
-            note(trace, answer)
+        answering = self._answer if self._recorder is None else self._recorded
+        answer = answering(session, tool, params, ticket or Ticket(), Trace(), cached, answers)
         session.count(denied=answer.denied)
         if answer.published:
             self._notify(session, answer)
@@ -565,7 +564,6 @@ class Gateway:
         answers: Answers,
     ) -> Answer:
         try:
-            trace.path = self._named_path(session, params.arguments)
             arguments = read_arguments(tool, params.arguments)
             path = expand(arguments.file_path, session.project_root, self._home)
             return self.calls.run(
@@ -574,16 +572,28 @@ class Gateway:
         except ToolError as error:
             return Answer(None, error=error)
 
-    def _recording(self, session: Session, name: str) -> "_Recording":
-        return _Recording(self._recorder, session.session_id, name)
+    def _recorded(
+        self,
+        session: Session,
+        tool: ToolType,
+        params: ToolsCallParams,
+        ticket: Ticket,
+        trace: Trace,
+        cached: bool,
+        answers: Answers,
+    ) -> Answer:
+        """As `_answer`, and what becomes of it is recorded."""
+        with _Recording(self._recorder, session, tool.name, trace):
+            trace.path = self._named_path(session, params.arguments)
+            answer = self._answer(session, tool, params, ticket, trace, cached, answers)
+            note(trace, answer)
+        return answer
 
     def _named_path(self, session: Session, arguments: dict[str, Any]) -> str | None:
         """The path that a call names, for the record; None where no path can be made of it."""
         try:
             raw = arguments.get("file_path")
-            if self._recorder is None or not isinstance(raw, str):
-                return None
-            return expand(raw, session.project_root, self._home)
+            return expand(raw, session.project_root, self._home) if isinstance(raw, str) else None
         except ToolError:
             return None
 
@@ -692,7 +702,7 @@ class Gateway:
         if call.action == "shell":
             call = msgspec.structs.replace(call, command=self._gate(session, params.arguments))
         path = self._explained_path(session, params)
-        with self._recording(session, params.name) as trace:
+        with _Recording(self._recorder, session, params.name) as trace:
             trace.outcome = "explained"
             if path is None:
                 trace.decision = decide(call, None, session.effective, session.answers)
@@ -753,13 +763,13 @@ class Gateway:
 class _Recording:
     """Records what becomes of a call, exactly once; nothing where it has not begun."""
 
-    __slots__ = ("_name", "_recorder", "_session_id", "_trace")
-
-    def __init__(self, recorder: "Recorder | None", session_id: str, name: str) -> None:
+    def __init__(
+        self, recorder: "Recorder | None", session: Session, name: str, trace: Trace | None = None
+    ) -> None:
         self._recorder = recorder
-        self._session_id = session_id
+        self._session_id = session.session_id
         self._name = name
-        self._trace = Trace()
+        self._trace = trace or Trace()
 
     def __enter__(self) -> Trace:
         return self._trace

@@ -211,12 +211,13 @@ class Calls:
         answers: Answers = unasked,
     ) -> Decided:
         """Look and decide, for a session as it is now."""
+        effective = session.effective
         ground = Ground(
             session.roots,
-            session.effective,
+            effective,
             self._volumes,
             self._record() if call.action == "change" else None,
-            _answers(session, answers),
+            _answers(session, answers) if effective.rules else unasked,
         )
         return decided(ground, call, path, cached=cached)
 
@@ -230,7 +231,7 @@ class Calls:
             answers=request.answers,
         )
         request.trace.decision = found.decision
-        request.trace.links = found.opened.links
+        request.trace.status = found.opened.status
         return found
 
     def _read(self, request: Request) -> Answer:
@@ -382,7 +383,7 @@ class Calls:
             backend=self.backends.get(session.backend, self.backend),
             limits=self._limits(),
             known=session.known,
-            staleness=session.scope.staleness,
+            staleness=session.effective.scope.staleness,
             cached=request.cached,
             sources=EDITOR in self.backends,
             require_wanted=request.ticket.require_wanted,
@@ -437,7 +438,9 @@ def read_arguments(tool: ToolType, raw: dict[str, Any]) -> Any:
     if len(raw) > _MOST_ARGUMENTS:
         message = f"{tool.name} takes {', '.join(tool.properties)}, and nothing else."
         raise ToolError("invalid-arguments", message)
-    given = {name: value for name, value in raw.items() if name not in IGNORED_ARGUMENTS}
+    given = raw
+    if not IGNORED_ARGUMENTS.isdisjoint(raw):
+        given = {name: value for name, value in raw.items() if name not in IGNORED_ARGUMENTS}
     try:
         arguments = structure(given, tool.arguments)
     except RpcError as error:

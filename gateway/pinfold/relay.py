@@ -149,7 +149,7 @@ class Relay:
             each = held.enter_context(
                 self._calls.decided(session, errand.call(argument), path, answers=errand.answers)
             )
-            errand.traces.append(Trace(path, each.decision, each.opened.links))
+            errand.traces.append(Trace(path, each.decision, each.opened.status))
             found.append(each)
             if each.decision.decision != "allow":
                 return _Found(each.decision, tuple(found))

@@ -58,7 +58,7 @@ def test_a_line_is_one_line_of_ascii_and_reads_back(
     session: str, tool: str, path: str | None, real: str | None, turn: str | None, decided: bool
 ) -> None:
     decision = Decision("deny", "pinned", "secret reason", "user", "literal", path, real, turn)
-    trace = Trace(path, decision if decided else None, 2, "denied", None, "ab")
+    trace = Trace(path, decision if decided else None, os.stat(__file__), "denied", None, "ab")
     line = line_of(Entry(session, tool, trace, 0.9999))
     assert line.isascii() and line.endswith(b"\n") and line.count(b"\n") == 1
     assert len(line) <= LONGEST and b"secret" not in line

@@ -28,7 +28,7 @@ def line(tool: str, session: str = "s-1", path: str = "/m/a.md", *, denied: bool
         if denied
         else Decision("allow", "default", "why", None, None, path, path)
     )
-    trace = Trace(None, decision, 1, "denied" if denied else "done")
+    trace = Trace(None, decision, os.stat(__file__), "denied" if denied else "done")
     return line_of(Entry(session, tool, trace, NOON))
 
 

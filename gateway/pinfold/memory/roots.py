@@ -165,12 +165,13 @@ class Look(Closing):
         return self._open_root(root)
 
     def _open(self, path: str) -> Opened:
-        standing = self._volumes.standing
-        opened = standing.again(path, cached=self._cached)
-        if opened is None:
-            opened = glance(path, cached=self._cached)
-            self._held.append(opened)
-            standing.keep(path, opened)
+        opened = self._volumes.standing.again(path, cached=self._cached)
+        return opened or self._open_anew(path)
+
+    def _open_anew(self, path: str) -> Opened:
+        opened = glance(path, cached=self._cached)
+        self._held.append(opened)
+        self._volumes.standing.keep(path, opened)
         return opened
 
     def _walk(self, path: str) -> Opened:
@@ -183,17 +184,17 @@ class Look(Closing):
     def _open_root(self, root: RootPath) -> Opened:
         opened = self._opened.get(root.kind)
         if opened is None:
-            opened = self._opened[root.kind] = self._open(root.path)
+            opened = self._volumes.standing.again(root.path, cached=self._cached)
+            opened = self._opened[root.kind] = opened or self._open_anew(root.path)
         return opened
 
     def _root(self, root: RootPath) -> RootFacts:
-        found = self._found.get(root.kind)
+        kind, found = root.kind, self._found.get(root.kind)
         if found is None:
-            opened = self._open_root(root)
+            opened = self._opened.get(kind) or self._open_root(root)
             trusted = self._write_path(root, opened) if self._trust else None
             included = root.included(self._scope)
-            found = RootFacts(root.kind, root.path, opened.real, trusted, included)
-            self._found[root.kind] = found
+            found = self._found[kind] = RootFacts(kind, root.path, opened.real, trusted, included)
         return found
 
     def _write_path(self, root: RootPath, opened: Opened) -> str | None:

@@ -23,11 +23,12 @@ def expand(raw: str, base: str, home: str) -> str:
         raise ToolError(
             "invalid-path", "The path contains a lone surrogate. Leave it out."
         ) from None
+    path = raw
     if raw == "~" or raw.startswith("~/"):
         path = home + raw[1:]
-    else:
-        path = raw if raw.startswith("/") else f"{base}/{raw}"
-    if len(encode(path)) > MAX_BYTES:
+    elif not raw.startswith("/"):
+        path = f"{base}/{raw}"
+    if len(path) * 4 > MAX_BYTES and len(encode(path)) > MAX_BYTES:
         raise ToolError("invalid-path", f"The path is over {MAX_BYTES} bytes long. Shorten it.")
     return path
 

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import stat
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -81,12 +80,6 @@ class Opened(Closing, msgspec.Struct, eq=False):
         """The facts that the policy needs."""
         problem = None if self.problem is None else describe(self.problem)
         return Target(self.literal, self.real, self.walked, problem, self.ways)
-
-    @property
-    def links(self) -> int | None:
-        """How many names a file has; None for anything else."""
-        status = self.status
-        return status.st_nlink if status is not None and stat.S_ISREG(status.st_mode) else None
 
     @property
     def parent_identity(self) -> Identity | None:

@@ -219,7 +219,7 @@ def encoding_of(head: bytes, encoding: str | None) -> tuple[bytes, str, bool]:
     """By a file's first bytes and by what a caller says: its mark, its encoding, and whether the
     encoding was named. Raises ToolError `binary` or `invalid-arguments`."""
     name = None if encoding is None else codec_name(encoding)
-    mark, found = _mark_of(head)
+    mark, found = _mark_of(head) if head[:1] in _MARK_STARTS else (b"", None)
     if name is not None and not _agrees(name, found):
         return b"", _without_mark(name), True
     if name is None and found in (None, "utf-8") and _looks_binary(head):
@@ -230,10 +230,9 @@ def encoding_of(head: bytes, encoding: str | None) -> tuple[bytes, str, bool]:
 
 
 def _mark_of(head: bytes) -> tuple[bytes, str | None]:
-    if head[:1] in _MARK_STARTS:
-        for mark, name in _MARKS:
-            if head.startswith(mark):
-                return mark, name
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return mark, name
     return b"", None
 
 

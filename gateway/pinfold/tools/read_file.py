@@ -21,6 +21,7 @@ from pinfold.tools.base import ENCODING, PATH, Outcome, ToolType, Workplace
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import (
     Annotations,
+    Content,
     ImageContent,
     ImageDetails,
     ReadDetails,
@@ -190,10 +191,12 @@ def _window(arguments: ReadFileArguments, place: Workplace) -> Window:
 
 
 def _outcome(selection: Selection, window: Window, details: ReadDetails, note: str = "") -> Outcome:
-    items = [TextContent(selection.text)]
-    items += [TextContent(each) for each in (_note(selection, window), note) if each]
+    items: tuple[Content, ...] = (TextContent(selection.text),)
+    if selection.truncated or window.offset or note:
+        notes = (_note(selection, window), note)
+        items += tuple(TextContent(each) for each in notes if each)
     from_start = selection.start_line == 0 and window.column == 0
-    return Outcome(tuple(items), details, from_start and selection.next_offset is None)
+    return Outcome(items, details, from_start and selection.next_offset is None)
 
 
 def _undecodable(decoded: Decoded) -> ToolError:
