@@ -16,7 +16,8 @@ def user_path(kind: str, name: str) -> str:
     start loads, where only one answer is possible.
     """
     variable, usual = _USUAL[kind]
-    if sys.platform == "linux" and not os.environ.get(variable, "").strip():
+    home = os.environ.get("HOME", "")
+    if sys.platform == "linux" and home[:1] == "/" and not os.environ.get(variable, "").strip():
         return os.path.join(os.path.expanduser(usual), name)
     import platformdirs
 

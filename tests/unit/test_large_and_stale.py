@@ -37,6 +37,19 @@ def chunked(data: bytes, size: int) -> list[bytes]:
     return [data[i : i + size] for i in range(0, len(data), size)]
 
 
+def test_a_directory_is_one_whatever_its_size(tmp_path: Path) -> None:
+    said = []
+    for most in (1, 1 << 20):
+        (tmp_path / str(most)).mkdir()
+        bench = Bench(tmp_path / str(most), maxFileBytes=most)
+        os.mkdir(f"{bench.place.project}/there")
+        os.symlink(f"{bench.place.project}/there", link := f"{bench.place.project}/link")
+        result = bench.call("read_file", link)
+        assert kind(result) == "is-directory"
+        said.append(details(result)["error"]["message"].replace(link, "…"))
+    assert said[0] == said[1] and said[0].startswith("…: ")
+
+
 @given(texts(), st.integers(0, 9), st.integers(1, 9), st.integers(0, 5), st.integers(1, 7))
 def test_a_streamed_part_is_the_part_of_the_whole(
     text: str, offset: int, limit: int, column: int, size: int

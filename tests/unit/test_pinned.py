@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pinfold.policy.confinement import managed
 from pinfold.policy.decide import decide
 from pinfold.policy.facts import (
     Alias,
@@ -41,6 +42,38 @@ def facts(**changes: Any) -> Facts:
         k: changes.pop(k) for k in list(changes) if k in ("literal", "real", "walked", "ways")
     }
     return Facts(Target(**target), (ROOT,), **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("real", "roots", "expected"),
+    [
+        ("/a/b/c", {"project": "/a"}, "project"),
+        ("/a", {"project": "/a"}, "project"),
+        ("/ab", {"project": "/a"}, None),
+        ("/", {"project": "/a"}, None),
+        ("/a/b", {"project": "/"}, "project"),
+        ("/", {"project": "/"}, "project"),
+        ("/A/b", {"project": "/a"}, None),
+        ("/a/b/c", {"project": "/a", "user": "/a/b"}, "user"),
+        ("/a/b/c", {"user": "/a/b", "project": "/a"}, "user"),
+        ("/a/b/c", {"project": "/a/b", "user": "/a/b"}, "project"),
+        ("/a/bc", {"user": "/a/b", "project": "/a"}, "project"),
+        ("/a/b", {"project": None, "team": "/a"}, "team"),
+        (None, {"project": "/"}, None),
+    ],
+)
+def test_what_is_inside_of_several_roots_is_of_the_innermost(
+    real: str | None, roots: dict[Any, str | None], expected: str | None
+) -> None:
+    found = [RootFacts(kind, "/as/written", root) for kind, root in roots.items()]
+    assert managed(real, found) == expected
+
+
+def test_an_argument_that_nothing_is_known_of_is_not_let_through() -> None:
+    for name, profile in PROFILES.items():
+        call = Call("write_it", "change", unmapped="odd")
+        told = decide(call, facts(literal="/r/f", real="/r/f"), Effective(profile))
+        assert (told.rule == "unknown-tool") is (name != "main")  # which protects nothing
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ _FINDERS = {"config": platformdirs.user_config_dir, "state": platformdirs.user_s
 @pytest.mark.parametrize(
     "said", [None, "", "  ", "/elsewhere", "relative", "~/mine", "/with/slash/"]
 )
-@pytest.mark.parametrize("home", ["/home/someone", "/home/some one", "/", None])
+@pytest.mark.parametrize(
+    "home", ["/home/someone", "/home/some one", "/", "", "relative", "~", None]
+)
 def test_is_what_platformdirs_says(
     monkeypatch: pytest.MonkeyPatch, kind: str, said: str | None, home: str | None
 ) -> None:

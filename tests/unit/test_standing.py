@@ -172,12 +172,22 @@ def test_without_the_kernel_s_help_every_look_is_fresh(
     assert told(look(standing, str(tmp_path))) == told(glance(str(tmp_path)))
 
 
+def test_without_statx_a_dangling_link_still_leads_where_it_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link.md").symlink_to(tmp_path / "missing.md")
+    for statx in (linux._calls().statx, linux._no_statx):
+        monkeypatch.setattr(linux._calls(), "statx", statx)
+        with glance(f"{tmp_path}/link.md") as opened:
+            assert opened.real == f"{tmp_path.resolve()}/missing.md"
+
+
 def test_a_kernel_that_refuses_to_tell_fails_no_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     standing = awake()
     look(standing, str(tmp_path)).close()
-    monkeypatch.setattr(linux._calls(), "statx", lambda *_: -1)
+    monkeypatch.setattr(linux._calls(), "statx", linux._no_statx)
     assert told(look(standing, str(tmp_path))) == told(glance(str(tmp_path)))
     with pytest.raises(WouldBlock):
         look(standing, str(tmp_path), cached=True)

@@ -141,6 +141,35 @@ def test_signals_end_it_within_a_second(number: int, status: int) -> None:
         assert time.monotonic() - began < 2  # one second, and one for a busy machine
 
 
+LAST_MOMENT = """
+import ctypes, functools, operator, os, selectors, signal, sys
+from pinfold import cli
+libc = ctypes.CDLL(None)
+terms = (ctypes.c_ulong * 16)(1 << (signal.SIGTERM - 1))
+def select(self, timeout=None, real=selectors.EpollSelector.select):
+    if timeout is not None:
+        return real(self, timeout)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    os.kill(os.getpid(), signal.SIGTERM)
+    let_it_come = functools.partial(libc.pthread_sigmask, signal.SIG_UNBLOCK, terms, None)
+    wait = functools.partial(self._selector.poll, -1, 1)
+    list(map(operator.call, (let_it_come, wait)))  # Python itself looks at nothing in between
+    return []
+selectors.EpollSelector.select = select
+cli.main(["serve"])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="waits by epoll")
+def test_a_signal_right_before_it_waits_ends_it() -> None:
+    command = [sys.executable, "-c", LAST_MOMENT]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as gateway:
+        try:
+            assert gateway.wait(DEADLINE) == 143
+        finally:
+            gateway.kill()
+
+
 def test_it_stops_when_the_process_of_the_host_is_gone() -> None:
     with subprocess.Popen(["sleep", "60"]) as host, Raw() as raw:
         raw.result("initialize", {"processId": host.pid, "capabilities": {}})

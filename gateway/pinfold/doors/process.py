@@ -8,6 +8,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pinfold.doors import heap
@@ -47,8 +48,7 @@ class Process:
 
     async def run(self) -> int:
         """Serve until the end; the exit status."""
-        for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-            self._heed(number, status)
+        self._heed({signal.SIGTERM: 143, signal.SIGINT: 130})
         self._wire.start(self._greeting.received, self._greeting.unsent)
         status = await self._status
         try:
@@ -60,10 +60,20 @@ class Process:
         self._wire.restore()
         return self._signalled or status
 
-    def _heed(self, number: int, status: int) -> None:
+    def _heed(self, statuses: dict[signal.Signals, int]) -> None:
         """Not by the loop's own means: before it takes a handler it wants to know whether that is
-        a coroutine, for which it loads much."""
-        signal.signal(number, lambda *_: self._loop.call_soon_threadsafe(self._signal, status))
+        a coroutine, for which it loads much. The pipe wakes it, also right before it waits."""
+        reading, writing = os.pipe()
+        for descriptor in (reading, writing):
+            os.set_blocking(descriptor, False)
+        self._loop.add_reader(reading, os.read, reading, 64)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        for number, status in statuses.items():
+            signal.signal(number, partial(self._heard, status))
+
+    def _heard(self, status: int, *_: object) -> None:
+        """Between any two steps of the loop's own: nothing is done here but to ask it."""
+        self._loop.call_soon_threadsafe(self._signal, status)
 
     def _signal(self, status: int) -> None:
         self._signalled = self._signalled or status

@@ -216,7 +216,8 @@ class Rpc:
         request.answered, self.greeted = self.greeted, False
         if not self.initialized and self.dialect is None:
             self.dialect = self._service.speaks(method, params)
-        self._add(request)
+        self.running[request_id] = request
+        self._held += request.size
         try:
             self._require_state(method)
             self._require_room(method)
@@ -231,10 +232,6 @@ class Rpc:
                 request.work.add_done_callback(lambda work: self._finish(request, work))
             else:
                 self._answer(request, result)
-
-    def _add(self, request: Request) -> None:
-        self.running[request.id] = request
-        self._held += request.size
 
     def _remove(self, request: Request) -> bool:
         """False if it has been answered already."""
@@ -278,7 +275,8 @@ class Rpc:
             return None
         if not self._service.knows(request.method):
             return self._elsewhere(request, params)
-        return self._service.begin(request, _as_object(params))
+        members = params if type(params) is dict else _as_object(params)
+        return self._service.begin(request, members)
 
     def _elsewhere(self, request: Request, params: Any) -> Any:
         """A language server is mounted here for editors; for others nobody is."""

@@ -44,11 +44,19 @@ class _Calls:
 
         libc = ctypes.CDLL(None, use_errno=True)
         self.syscall: Any = libc.syscall
-        self.statx: Any = getattr(libc, "statx", lambda *_: -1)
+        self.statx: Any = getattr(libc, "statx", _no_statx)
         self.renameat2: Any = getattr(libc, "renameat2", None)
         self.errno = ctypes.get_errno
         self.buffer = ctypes.c_char * _STATX_BYTES
         self.unpack = struct.Struct(_STATX).unpack_from
+
+
+def _no_statx(*_: object) -> int:
+    """For a C library that has none."""
+    import ctypes
+
+    ctypes.set_errno(errno.ENOSYS)
+    return -1
 
 
 _calls = lru_cache(maxsize=1)(_Calls)

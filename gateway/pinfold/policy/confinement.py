@@ -12,13 +12,15 @@ _REPOSITORY = (".git", "git~1")
 
 def managed(real: str | None, roots: Iterable[RootFacts]) -> RootKind | None:
     """The kind of root that a real path is inside of, the innermost where roots nest."""
-    found: tuple[int, RootKind] | None = None
+    kind: RootKind | None = None
+    longest = -1
     for root in roots:
-        if real is None or root.real is None or not names.is_below(real, root.real):
+        base = root.real
+        if real is None or base is None or len(base) <= longest:
             continue
-        if found is None or len(root.real) > found[0]:
-            found = (len(root.real), root.kind)
-    return found[1] if found else None
+        if real == base or real.startswith(base if base.endswith("/") else base + "/"):
+            kind, longest = root.kind, len(base)
+    return kind
 
 
 def included(real: str | None, roots: Iterable[RootFacts]) -> tuple[str, ...] | None:
@@ -54,4 +56,4 @@ def in_record(real: str | None, record: str | None) -> bool:
 
 def takes_record(real: str | None, record: str | None) -> bool:
     """Whether the gateway's record is below a path."""
-    return real is not None and record is not None and names.is_below(record, real)
+    return real is not None and record is not None and names.below(record, real) is not None

@@ -94,8 +94,11 @@ def guard(scope: Scope) -> str | None:
 
 
 def _unknown_tool(case: _Case) -> Decision | None:
-    call, member = case.call, guard(case.effective.scope)
-    if member is None or (call.action != "unknown" and call.unmapped is None):
+    call = case.call
+    if call.action != "unknown" and call.unmapped is None:
+        return None
+    member = guard(case.effective.scope)
+    if member is None:
         return None
     if call.action == "unknown":
         reason = f"{call.name} is not a tool that pinfold knows, so what it changes cannot be said."
@@ -187,8 +190,11 @@ def _touches_record(call: Call, facts: Facts) -> bool:
 
 def _foreign(case: _Case) -> Decision | None:
     """Another process opens the path, so nothing may be left for it to find out."""
-    facts, member = case.facts, guard(case.effective.scope)
-    if facts is None or facts.spelling is None or member is None:
+    facts = case.facts
+    if facts is None or facts.spelling is None:
+        return None
+    member = guard(case.effective.scope)
+    if member is None:
         return None
     why = doubt(facts.target, facts.spelling)
     if why is None:

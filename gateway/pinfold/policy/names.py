@@ -84,11 +84,6 @@ def collapse(path: str) -> str:
     return join(parts)
 
 
-def is_below(path: str, base: str) -> bool:
-    """Whether `path` is `base` or inside of it, compared exactly."""
-    return path == base or path.startswith(base if base.endswith("/") else base + "/")
-
-
 def below(path: str, base: str) -> tuple[str, ...] | None:
     """The names that lead from `base` to `path`, compared exactly; None if it is not inside."""
     if path == base:

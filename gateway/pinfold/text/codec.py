@@ -31,14 +31,13 @@ _WITHOUT_SURROGATES = frozenset({"utf-8", "ascii", *(name for _, name in _MARKS)
 """Encodings whose strict decoders make no lone surrogates."""
 MARK = "\ufeff"
 _IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
-_IMAGE_STARTS = frozenset((b"\x89", b"\xff", b"R", b"G"))
+IMAGE_STARTS = frozenset((b"\x89", b"\xff", b"R", b"G"))
 _MARK_STARTS = frozenset(mark[:1] for mark, _ in _MARKS)
 
 
 def image_type(head: bytes) -> str | None:
-    """The MIME type of an image, by its first bytes; None if it is none that is known."""
-    if head[:1] not in _IMAGE_STARTS:
-        return None
+    """The MIME type of an image, by its first bytes; None if it is none that is known. All begin
+    with one of IMAGE_STARTS."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     if head[:6] in (b"GIF87a", b"GIF89a") and b"\0" in head[6:13]:  # not a text about GIF
@@ -249,7 +248,9 @@ def new_file(content: str, encoding: str | None) -> Decoded:
 
 
 def _looks_binary(data: bytes) -> bool:
-    return b"\0" in data[:BINARY_PROBE] or image_type(data[:16]) is not None
+    if b"\0" in data[:BINARY_PROBE]:
+        return True
+    return data[:1] in IMAGE_STARTS and image_type(data) is not None
 
 
 def _agrees(name: str, found: str | None) -> bool:

@@ -85,7 +85,7 @@ class Window(msgspec.Struct, frozen=True):
 def select(text: str, window: Window) -> Selection:
     """Cut `window` out of a normalized text (only `\\n` ends lines)."""
     total = text.count("\n") + (1 if text and not text.endswith("\n") else 0)
-    if window.offset == window.column == 0 and _fits(window, len(text), total):
+    if _shows_all(window, len(text), total):
         return Selection(text, 0, total, total, False, None, None)
     first = min(window.offset, total)
     start = _line_start(text, 0, first)
@@ -107,8 +107,10 @@ def select(text: str, window: Window) -> Selection:
     return Selection(shown, first, last, total, window.limit is None, following, inside)
 
 
-def _fits(window: Window, length: int, lines: int) -> bool:
+def _shows_all(window: Window, length: int, lines: int) -> bool:
     """Whether a window surely shows a text of so many characters and lines whole."""
+    if window.offset or window.column:
+        return False
     if window.limit is not None:
         return lines <= window.limit
     return lines <= window.max_lines and length * 4 <= window.max_bytes

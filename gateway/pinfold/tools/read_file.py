@@ -9,6 +9,7 @@ from pinfold.backends.local import require_regular, too_large
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.opened import CheckedPath
 from pinfold.text.codec import (
+    IMAGE_STARTS,
     Decoded,
     codec_name,
     decode,
@@ -91,12 +92,13 @@ def _show(
     digest: "_Digest",
 ) -> Outcome:
     data, real = content.data, path.opened.real or path.opened.literal
-    if arguments.encoding is None and (mime_type := image_type(data[:16])):
+    image = arguments.encoding is None and data[:1] in IMAGE_STARTS
+    if image and (mime_type := image_type(data)):
         import base64  # not for a text
 
         item = ImageContent(base64.b64encode(data).decode("ascii"), mime_type)
-        image = ImageDetails(real, mime_type, len(data), digest.hex, **place.origin(content))
-        return Outcome((item,), image, complete=True)
+        told = ImageDetails(real, mime_type, len(data), digest.hex, **place.origin(content))
+        return Outcome((item,), told, complete=True)
     decoded = decode(data, encoding)
     if decoded.undecodable and not decoded.named:
         raise _undecodable(decoded)
@@ -146,7 +148,7 @@ def _run_large(
 ) -> Outcome:
     """By streaming: bounded memory, and nothing is known of the file as a whole."""
     real = path.opened.real or path.opened.literal
-    size = require_regular(path.opened, real).st_size
+    size = require_regular(path.opened, path.opened.literal).st_size
     if arguments.limit is None:
         then = "Read a part of it: give offset and limit (lines)."
         raise too_large(real, size, place.limits.max_file_bytes, then)
