@@ -220,7 +220,8 @@ class Rpc:
         self._held += request.size
         try:
             self._require_state(method)
-            self._require_room(method)
+            if self._held > _MAX_HELD or len(self.running) > _MAX_RUNNING:
+                self._require_room(method)
             result = self._begin(request, params)
         except RpcError as error:
             self._answer_error(request, error)
@@ -243,8 +244,7 @@ class Rpc:
 
     def _require_room(self, method: str) -> None:
         """What is held for the host is bounded; the end and what leads to it are always heard."""
-        full = self._held > _MAX_HELD or len(self.running) > _MAX_RUNNING
-        if full and method not in ("shutdown", "exit"):
+        if method not in ("shutdown", "exit"):
             message = "Too many requests are under way; send it again when some are answered"
             raise RpcError(errors.REQUEST_CANCELLED, message, {"running": len(self.running)})
 

@@ -39,12 +39,6 @@ class RootPath(msgspec.Struct, frozen=True):
         """The team root has no reserved directory."""
         return self.kind != "team"
 
-    def included(self, scope: Scope) -> bool:
-        """Whether confinement lets changes into this root."""
-        if self.kind == "project":
-            return scope.project_memory
-        return self.kind == "user" and scope.user_memory
-
 
 def find_git_root(project: str) -> str | None:
     """The nearest directory from `project` upwards, as written, that holds a `.git`."""
@@ -112,6 +106,7 @@ class Look(Closing):
         self._above = above
         self._roots = roots
         self._scope = scope
+        self._included = {"project": scope.project_memory, "user": scope.user_memory}
         self._trust = trust
         self._cached = cached
         self._volumes = volumes
@@ -182,19 +177,20 @@ class Look(Closing):
         return opened
 
     def _open_root(self, root: RootPath) -> Opened:
-        opened = self._opened.get(root.kind)
-        if opened is None:
-            opened = self._volumes.standing.again(root.path, cached=self._cached)
-            opened = self._opened[root.kind] = opened or self._open_anew(root.path)
-        return opened
+        self._root(root)
+        return self._opened[root.kind]
 
     def _root(self, root: RootPath) -> RootFacts:
-        kind, found = root.kind, self._found.get(root.kind)
+        kind, path = root.kind, root.path
+        found = self._found.get(kind)
         if found is None:
-            opened = self._opened.get(kind) or self._open_root(root)
+            opened = self._opened.get(kind)
+            if opened is None:
+                opened = self._volumes.standing.again(path, cached=self._cached)
+                opened = self._opened[kind] = opened or self._open_anew(path)
             trusted = self._write_path(root, opened) if self._trust else None
-            included = root.included(self._scope)
-            found = self._found[kind] = RootFacts(kind, root.path, opened.real, trusted, included)
+            included = self._included.get(kind, False)
+            found = self._found[kind] = RootFacts(kind, path, opened.real, trusted, included)
         return found
 
     def _write_path(self, root: RootPath, opened: Opened) -> str | None:

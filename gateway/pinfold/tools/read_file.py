@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pinfold.backends.base import Reading
 from pinfold.backends.local import require_regular, too_large
@@ -76,11 +76,11 @@ def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> O
     if status is not None and status.st_size > limit:
         return _run_large(arguments, path, place, encoding)
     content = place.backend.read(path, limit, cached=place.cached, encoding=encoding)
-    digest = _Digest(content.data)
+    digest = _digest(content.data)
     try:
         return _show(arguments, path, place, encoding, content, digest)
     finally:
-        place.known.saw(opened.real or opened.literal, status, digest.hex, since)
+        place.known.saw(opened.real or opened.literal, status, digest(), since)
 
 
 def _show(
@@ -89,7 +89,7 @@ def _show(
     place: Workplace,
     encoding: str | None,
     content: Reading,
-    digest: "_Digest",
+    digest: Callable[[], str],
 ) -> Outcome:
     data, real = content.data, path.opened.real or path.opened.literal
     image = arguments.encoding is None and data[:1] in IMAGE_STARTS
@@ -97,7 +97,7 @@ def _show(
         import base64  # not for a text
 
         item = ImageContent(base64.b64encode(data).decode("ascii"), mime_type)
-        told = ImageDetails(real, mime_type, len(data), digest.hex, **place.origin(content))
+        told = ImageDetails(real, mime_type, len(data), digest(), **place.origin(content))
         return Outcome((item,), told, complete=True)
     decoded = decode(data, encoding)
     if decoded.undecodable and not decoded.named:
@@ -116,31 +116,26 @@ def _show(
         bom=bool(decoded.mark),
         line_ending=line_ending(decoded.text),
         size_bytes=len(data),
-        sha256=digest.hex,
+        sha256=digest(),
         **place.origin(content),
     )
     return _outcome(selection, window, details, content.note)
 
 
-class _Digest:
-    """The SHA-256 of a content. That of a large one is found meanwhile, on another core: hashing
-    keeps nobody else from running."""
+def _digest(data: bytes) -> Callable[[], str]:
+    """What says the SHA-256 of a content, in hex digits. That of a large one is found meanwhile, on
+    another core: hashing keeps nobody else from running."""
+    if len(data) < _MEANWHILE:
+        return hashlib.sha256(data).hexdigest
+    found = hashlib.sha256()
+    thread = threading.Thread(target=found.update, args=(data,), daemon=True)
+    thread.start()
 
-    def __init__(self, data: bytes) -> None:
-        self._thread: threading.Thread | None = None
-        if len(data) >= _MEANWHILE:
-            self._hash = hashlib.sha256()
-            self._thread = threading.Thread(target=self._hash.update, args=(data,), daemon=True)
-            self._thread.start()
-        else:
-            self._hash = hashlib.sha256(data)
+    def joined() -> str:
+        thread.join()
+        return found.hexdigest()
 
-    @property
-    def hex(self) -> str:
-        """In hex digits."""
-        if self._thread is not None:
-            self._thread.join()
-        return self._hash.hexdigest()
+    return joined
 
 
 def _run_large(
