@@ -238,7 +238,8 @@ class Calls:
     def _read(self, request: Request) -> Answer:
         session = request.session
         decided_under = session.effective
-        with self._deciding(request) as decided:
+        decided = self._deciding(request)
+        try:
             decision = decided.decision
             if refused := _refused(request, decision):
                 return refused
@@ -264,6 +265,8 @@ class Calls:
                     return refused
             request.ticket.require_wanted()
             return Answer(decision, outcome=outcome, tag=tag)
+        finally:
+            decided.close()
 
     def _again(self, request: Request, decided: Decided, answers: Answers) -> Decision:
         """Decide about what was read under the scope now in force; which roots it includes is

@@ -6,6 +6,8 @@ ends a line, unknown headers are ignored, and `Content-Length` counts bytes. MCP
 message a line; blank lines are ignored.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 MAX_LENGTH = 1 << 30
@@ -181,11 +183,13 @@ class LineFramer:
 
 class AnyFramer:
     """Either framing, told by the first byte that is no blank: a line begins with `{` or `[`, a
-    header block with a letter."""
+    header block with a letter. `receive` and `next_event` are then those of that framing."""
 
     def __init__(self, max_body: int) -> None:
         self._max_body = max_body
         self._framer: Framer | LineFramer | None = None
+        self.receive: Callable[[bytes], None] = self._receive_first
+        self.next_event: Callable[[], Body | Oversized | None] = lambda: None
 
     @property
     def max_body(self) -> int:
@@ -198,24 +202,17 @@ class AnyFramer:
         if self._framer is not None:
             self._framer.max_body = value
 
-    def receive(self, data: bytes) -> None:
-        """Take more bytes in."""
-        if self._framer is None:
-            data = data.lstrip(_BLANKS)
-            if not data:
-                return
-            cls = LineFramer if data[:1] in b"{[" else Framer
-            self._framer = cls(self._max_body)
-        self._framer.receive(data)
+    def _receive_first(self, data: bytes) -> None:
+        data = data.lstrip(_BLANKS)
+        if data:
+            framer = (LineFramer if data[:1] in b"{[" else Framer)(self._max_body)
+            self._framer, self.receive, self.next_event = framer, framer.receive, framer.next_event
+            framer.receive(data)
 
     @property
     def mid_message(self) -> bool:
         """Whether the end of input now would cut a message."""
         return self._framer is not None and self._framer.mid_message
-
-    def next_event(self) -> Body | Oversized | None:
-        """The next message, or None where more bytes are needed. Raises FramingError."""
-        return None if self._framer is None else self._framer.next_event()
 
     def encode(self, body: bytes) -> tuple[bytes, bytes, bytes]:
         """What goes out for a body, in pieces, in the framing that came in."""
