@@ -379,7 +379,7 @@ def _member_writer(wanted: Any) -> _Write | None:
         write = _member_writer(arguments[0])
         if write is None:
             return None
-        return lambda value: [write(each) for each in value]
+        return lambda value: list(map(write, value))
     if origin is dict:
         write_value = _member_writer(arguments[1])
         if write_value is None:

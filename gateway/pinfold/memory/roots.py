@@ -124,7 +124,7 @@ class Look(Closing):
 
     def names_only(self) -> tuple[RootFacts, ...]:
         """Enough for a read: where the roots really are, and what confinement trusts."""
-        return tuple([self._found.get(root.kind) or self._root(root) for root in self._roots])
+        return tuple(map(self._root, self._roots))
 
     def whole(self) -> tuple[RootFacts, ...]:
         """For a change: the reserved directories too, by name and by identity.
@@ -132,7 +132,7 @@ class Look(Closing):
         Raises OSError where something is protected and cannot be looked at for any reason but
         that nothing is there.
         """
-        return tuple([self._with_reserved(root) for root in self._roots])
+        return tuple(map(self._with_reserved, self._roots))
 
     def _with_reserved(self, root: RootPath) -> RootFacts:
         if not root.guarded:

@@ -23,6 +23,7 @@ _AT_EMPTY_PATH = 0x1000
 _AT_STATX_DONT_SYNC = 0x4000
 _UNSYNCED = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
 _STATX_BYTES = 256
+_NUL = "embedded null byte"
 _STATX_BASIC = 0x7FF
 _STATX_MNT_ID = 0x1000
 _STATX = "=I28xQ96xIIQ"
@@ -125,9 +126,12 @@ def open_resolved(path: bytes, cached: bool) -> int:
     """
     if _walking:
         _fail(errno.ENOSYS)
-    handle = _open_at(_AT_FDCWD, path, _RESOLVED[cached])
+    if b"\0" in path:
+        raise ValueError(_NUL)
+    calls = _calls()
+    handle: int = calls.syscall(_OPENAT2, _AT_FDCWD, path, _RESOLVED[cached], _HOW_BYTES)
     if handle < 0:
-        number = _calls().errno()
+        number = calls.errno()
         if cached and number != errno.ENOENT:
             raise WouldBlock
         _fail(number)
@@ -144,14 +148,6 @@ def _how(flags: int, resolve: int) -> bytes:
 
 _RESOLVED = tuple(_how(HANDLE, each) for each in _RESOLVE)
 _WITHOUT_LINKS = tuple(_how(HANDLE, each | _RESOLVE_NO_SYMLINKS) for each in _RESOLVE)
-
-
-def _open_at(directory: int, path: bytes, how: bytes) -> int:
-    """A descriptor, or a negative number, and then the reason is `_calls().errno()`."""
-    if b"\0" in path:
-        raise ValueError("embedded null byte")
-    handle: int = _calls().syscall(_OPENAT2, directory, path, how, _HOW_BYTES)
-    return handle
 
 
 def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
@@ -172,10 +168,13 @@ def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
 def open_made(directory: int, name: bytes) -> int:
     """Open a directory that was just made, for its contents: no link, nothing mounted on it."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    if b"\0" in name:
+        raise ValueError(_NUL)
     how = _how(flags, _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV)
-    handle = _open_at(directory, name, how)
+    calls = _calls()
+    handle: int = calls.syscall(_OPENAT2, directory, name, how, _HOW_BYTES)
     if handle < 0:
-        _fail(_calls().errno())
+        _fail(calls.errno())
     return handle
 
 
