@@ -151,8 +151,9 @@
   (visit "feedback/releases.md")
   (let ((session (agent "main")) answered)
     (cl-letf (((symbol-function 'eglot--apply-workspace-edit)
-               (lambda (&rest _)
-                 (signal-process (jsonrpc--process (eglot-current-server)) 'SIGKILL))))
+               (lambda (&rest _)  ; and once Emacs has replied: nobody writes to the dead
+                 (run-at-time 0 nil #'signal-process
+                              (jsonrpc--process (eglot-current-server)) 'SIGKILL))))
       (pinfold-call session "edit"
                     (list :file_path buffer-file-name :old_string "Ask" :new_string "Tell")
                     (lambda (problem result) (setq answered (list problem result))))
