@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -541,8 +542,11 @@ class Gateway:
         tool = TOOLS.get(params.name)
         if tool is None:
             raise invalid_params("name", no_such_tool(params.name, TOOLS))
-        answering = self._answer if self._recorder is None else self._recorded
-        answer = answering(session, tool, params, ticket or Ticket(), Trace(), cached, answers)
+        trace = Trace()
+        work = partial(
+            self._answer, session, tool, params, ticket or Ticket(), trace, cached, answers
+        )
+        answer = self._recorded(session, params, trace, work) if self._recorder else work()
         session.count(denied=answer.denied)
         if answer.published:
             self._notify(session, answer)
@@ -573,19 +577,12 @@ class Gateway:
             return Answer(None, error=error)
 
     def _recorded(
-        self,
-        session: Session,
-        tool: ToolType,
-        params: ToolsCallParams,
-        ticket: Ticket,
-        trace: Trace,
-        cached: bool,
-        answers: Answers,
+        self, session: Session, params: ToolsCallParams, trace: Trace, work: Callable[[], Answer]
     ) -> Answer:
-        """As `_answer`, and what becomes of it is recorded."""
-        with _Recording(self._recorder, session, tool.name, trace):
+        """The answer of `work`; what becomes of it is recorded."""
+        with _Recording(self._recorder, session, params.name, trace):
             trace.path = self._named_path(session, params.arguments)
-            answer = self._answer(session, tool, params, ticket, trace, cached, answers)
+            answer = work()
             note(trace, answer)
         return answer
 

@@ -160,9 +160,8 @@ def refusal(name: str, decision: Decision) -> ToolError | None:
 
 
 def _refused(request: "Request", decision: Decision) -> Answer | None:
-    if decision.decision == "allow":
-        return None
-    return Answer(decision, error=refusal(request.tool.name, decision))
+    error = refusal(request.tool.name, decision)
+    return None if error is None else Answer(decision, error=error)
 
 
 class Request(msgspec.Struct, frozen=True):

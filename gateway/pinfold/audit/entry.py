@@ -26,8 +26,8 @@ class Trace(msgspec.Struct):
     @property
     def links(self) -> int | None:
         """How many names the target has, where it is a file."""
-        regular = self.status is not None and stat.S_ISREG(self.status.st_mode)
-        return self.status.st_nlink if regular and self.status is not None else None
+        status = self.status
+        return status.st_nlink if status is not None and stat.S_ISREG(status.st_mode) else None
 
 
 class Entry(msgspec.Struct, frozen=True):

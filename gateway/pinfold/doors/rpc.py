@@ -228,7 +228,7 @@ class Rpc:
         except Exception as error:  # noqa: BLE001 - the guard at the door: a bug is answered too
             self._answer_error(request, _internal(error))
         else:
-            if type(result) is not dict and isinstance(result, Awaitable):
+            if type(result) is not dict and isinstance(result, Awaitable):  # most are dicts
                 request.work = asyncio.ensure_future(result)
                 request.work.add_done_callback(lambda work: self._finish(request, work))
             else:
@@ -275,8 +275,7 @@ class Rpc:
             return None
         if not self._service.knows(request.method):
             return self._elsewhere(request, params)
-        members = params if type(params) is dict else _as_object(params)
-        return self._service.begin(request, members)
+        return self._service.begin(request, _as_object(params))
 
     def _elsewhere(self, request: Request, params: Any) -> Any:
         """A language server is mounted here for editors; for others nobody is."""

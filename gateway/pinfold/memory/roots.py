@@ -160,13 +160,12 @@ class Look(Closing):
         return self._open_root(root)
 
     def _open(self, path: str) -> Opened:
-        opened = self._volumes.standing.again(path, cached=self._cached)
-        return opened or self._open_anew(path)
-
-    def _open_anew(self, path: str) -> Opened:
-        opened = glance(path, cached=self._cached)
-        self._held.append(opened)
-        self._volumes.standing.keep(path, opened)
+        standing = self._volumes.standing
+        opened = standing.again(path, cached=self._cached)
+        if opened is None:
+            opened = glance(path, cached=self._cached)
+            self._held.append(opened)
+            standing.keep(path, opened)
         return opened
 
     def _walk(self, path: str) -> Opened:
@@ -184,10 +183,7 @@ class Look(Closing):
         kind, path = root.kind, root.path
         found = self._found.get(kind)
         if found is None:
-            opened = self._opened.get(kind)
-            if opened is None:
-                opened = self._volumes.standing.again(path, cached=self._cached)
-                opened = self._opened[kind] = opened or self._open_anew(path)
+            opened = self._opened[kind] = self._open(path)
             trusted = self._write_path(root, opened) if self._trust else None
             included = self._included.get(kind, False)
             found = self._found[kind] = RootFacts(kind, path, opened.real, trusted, included)

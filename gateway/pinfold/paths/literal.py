@@ -28,7 +28,7 @@ def expand(raw: str, base: str, home: str) -> str:
         path = home + raw[1:]
     elif not raw.startswith("/"):
         path = f"{base}/{raw}"
-    if len(path) * 4 > MAX_BYTES and len(encode(path)) > MAX_BYTES:
+    if len(encode(path)) > MAX_BYTES:
         raise ToolError("invalid-path", f"The path is over {MAX_BYTES} bytes long. Shorten it.")
     return path
 

@@ -12,15 +12,13 @@ _REPOSITORY = (".git", "git~1")
 
 def managed(real: str | None, roots: Iterable[RootFacts]) -> RootKind | None:
     """The kind of root that a real path is inside of, the innermost where roots nest."""
-    kind: RootKind | None = None
-    longest = -1
+    found: tuple[int, RootKind] | None = None
     for root in roots:
-        base = root.real
-        if real is None or base is None or len(base) <= longest:
+        if real is None or root.real is None or not names.is_below(real, root.real):
             continue
-        if real == base or real.startswith(base if base.endswith("/") else base + "/"):
-            kind, longest = root.kind, len(base)
-    return kind
+        if found is None or len(root.real) > found[0]:
+            found = (len(root.real), root.kind)
+    return found[1] if found else None
 
 
 def included(real: str | None, roots: Iterable[RootFacts]) -> tuple[str, ...] | None:
@@ -56,4 +54,4 @@ def in_record(real: str | None, record: str | None) -> bool:
 
 def takes_record(real: str | None, record: str | None) -> bool:
     """Whether the gateway's record is below a path."""
-    return real is not None and record is not None and names.below(record, real) is not None
+    return real is not None and record is not None and names.is_below(record, real)

@@ -84,12 +84,14 @@ def collapse(path: str) -> str:
     return join(parts)
 
 
+def is_below(path: str, base: str) -> bool:
+    """Whether `path` is `base` or inside of it, compared exactly."""
+    return path == base or path.startswith(base if base.endswith("/") else base + "/")
+
+
 def below(path: str, base: str) -> tuple[str, ...] | None:
     """The names that lead from `base` to `path`, compared exactly; None if it is not inside."""
-    if path == base:
-        return ()
-    prefix = base if base.endswith("/") else base + "/"
-    return split(path[len(prefix) :]) if path.startswith(prefix) else None
+    return split(path[len(base) :]) if is_below(path, base) else None
 
 
 def starts_with(names: tuple[str, ...], prefix: tuple[str, ...]) -> bool:

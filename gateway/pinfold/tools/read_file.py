@@ -22,7 +22,6 @@ from pinfold.tools.base import ENCODING, PATH, Outcome, ToolType, Workplace
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import (
     Annotations,
-    Content,
     ImageContent,
     ImageDetails,
     ReadDetails,
@@ -188,10 +187,8 @@ def _window(arguments: ReadFileArguments, place: Workplace) -> Window:
 
 
 def _outcome(selection: Selection, window: Window, details: ReadDetails, note: str = "") -> Outcome:
-    items: tuple[Content, ...] = (TextContent(selection.text),)
-    if selection.truncated or window.offset or note:
-        notes = (_note(selection, window), note)
-        items += tuple(TextContent(each) for each in notes if each)
+    notes = [each for each in (_note(selection, window), note) if each]
+    items = tuple(map(TextContent, (selection.text, *notes)))
     from_start = selection.start_line == 0 and window.column == 0
     return Outcome(items, details, from_start and selection.next_offset is None)
 
