@@ -1,30 +1,46 @@
-"""Stands between an editor and its server and keeps what they say: `tee.py DIRECTORY COMMAND…`."""
+"""Keeps what an editor and its server say to each other: `tee.py DIRECTORY COMMAND…`.
+
+The server is this process, so that what the editor does to it is done to it alone; the listener is
+nobody's child, and hears out both sides even where one kills the other.
+"""
 
 import os
-import subprocess
 import sys
 import threading
 
 
 def pump(source: int, target: int, kept: str) -> None:
-    """Hand on what comes until its end, and the end too."""
+    """Hand on what comes until its end, and the end too; keep it in any case."""
     with open(kept, "ab", buffering=0) as file:
         while data := os.read(source, 1 << 16):
             file.write(data)
-            os.write(target, data)
+            try:
+                while data:
+                    data = data[os.write(target, data) :]
+            except BrokenPipeError:
+                pass
     os.close(target)
 
 
-def main() -> int:
+def main() -> None:
     directory, *command = sys.argv[1:]
-    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert server.stdin is not None and server.stdout is not None
-    asked = (0, os.dup(server.stdin.fileno()), f"{directory}/asked")
-    server.stdin.close()
-    threading.Thread(target=pump, args=asked, daemon=True).start()
-    pump(server.stdout.fileno(), 1, f"{directory}/answered")
-    return server.wait()
+    heard, asked = os.pipe()
+    answered, said = os.pipe()
+    if os.fork():
+        os.dup2(heard, 0)
+        os.dup2(said, 1)
+        os.closerange(3, said + 1)
+        os.wait()
+        os.execvp(command[0], command)
+    if os.fork():
+        os._exit(0)
+    os.close(heard)
+    os.close(said)
+    listener = threading.Thread(target=pump, args=(answered, 1, f"{directory}/answered"))
+    listener.start()
+    pump(0, asked, f"{directory}/asked")
+    listener.join()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
