@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pinfold.app import Gateway
+from pinfold.library import index
 from pinfold_protocol.session import SessionOpenParams
 
 TOPIC = """---
@@ -68,13 +69,13 @@ def main() -> None:
         for number in range(options.topics):
             text = TOPIC.format(number, TYPES[number % 4]) + BODY
             Path(f"{root}/topic-{number}.md").write_text(text, encoding="utf-8")
-        assert len(gateway.index(session, limit=options.topics).documents) == options.topics
+        assert len(index(gateway, session, limit=options.topics).documents) == options.topics
         medians = measure(
             {
                 "system calls": lambda: by_system_calls(root),
                 "open()": lambda: by_open(root),
-                "the newest 200": lambda: gateway.index(session),
-                "all of them": lambda: gateway.index(session, limit=options.topics),
+                "the newest 200": lambda: index(gateway, session),
+                "all of them": lambda: index(gateway, session, limit=options.topics),
             },
             options.rounds,
         )

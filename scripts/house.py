@@ -41,7 +41,7 @@ GROUND = Kind("from elsewhere", "#e8edf2", "#8792a0")
 # contract of the linter itself.
 _FROM = {
     "pinfold.cli": WAYS_IN,
-    "pinfold.app": CALLS,
+    "pinfold.explaining": CALLS,
     "pinfold.backends": OUTSIDE,
     "pinfold_protocol": CONTRACT,
 }

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pinfold.library import move
 from pinfold_protocol.errors import ToolError
 from support import Bench, Held, Raw, clean_env, request, write
 
@@ -95,7 +96,7 @@ def _moved(desk: Desk) -> str:
     gateway, opened = desk.bench.place.gateway, desk.bench.main
     other = write(f"{desk.bench.project}/other.txt", "")
     try:
-        gateway.move(gateway.sessions.get(opened.session_id), desk.note, other)
+        move(gateway, gateway.sessions.get(opened.session_id), desk.note, other)
     except ToolError as error:
         return error.message
     raise AssertionError("it was moved")

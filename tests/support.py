@@ -17,6 +17,7 @@ from typing import Any, Self
 from hypothesis import strategies as st
 
 from pinfold.app import Gateway
+from pinfold.explaining import explain
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.decision import ExplainParams
 from pinfold_protocol.framing import Body, Framer, LineFramer
@@ -286,7 +287,7 @@ class Embedded:
 
     def explain(self, session: SessionResult, name: str, **arguments: Any) -> dict[str, Any]:
         params = ExplainParams(session.session_id, name, arguments)
-        decision: dict[str, Any] = unstructure(self.gateway.explain(params))
+        decision: dict[str, Any] = unstructure(explain(self.gateway, params))
         return decision
 
     @property

@@ -81,6 +81,7 @@ def _hook_flags(options: argparse.Namespace) -> list[str]:
 
 def explain(options: argparse.Namespace) -> int:
     """`pinfold explain`."""
+    from pinfold import explaining
     from pinfold_protocol.decision import ExplainParams
     from pinfold_protocol.errors import RpcError
 
@@ -89,7 +90,7 @@ def explain(options: argparse.Namespace) -> int:
         argument = {"grep_search": "path", "list_directory": "path", "run_shell_command": "command"}
         name = argument.get(options.tool, "file_path")
         params = ExplainParams(session.session_id, options.tool, {name: options.path})
-        decision = gateway.explain(params)
+        decision = explaining.explain(gateway, params)
     except RpcError as error:
         return _failed(_with_file(error, options).message)
     if options.json:
@@ -117,13 +118,14 @@ def roots(options: argparse.Namespace) -> int:
 
 def index(options: argparse.Namespace) -> int:
     """`pinfold index`."""
+    from pinfold import library
     from pinfold.listing import draw
     from pinfold_protocol.errors import RpcError
 
     try:
         gateway, opened = _open(options)
         session = gateway.sessions.get(opened.session_id)
-        result = gateway.index(session, limit=options.limit)
+        result = library.index(gateway, session, limit=options.limit)
     except RpcError as error:
         return _failed(error.message)
     if options.json:
@@ -166,6 +168,7 @@ def doctor(options: argparse.Namespace) -> int:
 
 def compact(options: argparse.Namespace) -> int:
     """`pinfold compact`."""
+    from pinfold import compacting
     from pinfold.compaction import examine
     from pinfold.transcript import Unreadable, doubts, draw, load, summary
     from pinfold_protocol.convert import structure
@@ -176,7 +179,7 @@ def compact(options: argparse.Namespace) -> int:
         gateway, opened = _open(options)
         session = gateway.sessions.get(opened.session_id)
         params = structure(_compact_params(options, transcript.history), _compact_type())
-        with gateway.evidence(params, session) as evidence:
+        with compacting.evidence(gateway, params, session) as evidence:
             result, verdicts = examine(params, evidence)
     except (Unreadable, RpcError) as error:
         return _failed(error.message if isinstance(error, RpcError) else str(error))

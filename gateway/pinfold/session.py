@@ -49,6 +49,32 @@ def put(memory: dict[_K, _V], key: _K, value: _V) -> None:
         del memory[next(iter(memory))]
 
 
+class Digests:
+    """What documents of managed memory last were, whichever session read or wrote them: SHA-256 in
+    hex digits, by path. Bounded and thread-safe."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def put(self, path: str, sha256: str | None) -> None:
+        """None says nothing."""
+        if sha256 is not None:
+            with self._lock:
+                self._last.pop(path, None)
+                put(self._last, path, sha256)
+
+    def drop(self, path: str) -> None:
+        """It is something else by now, and nobody knows what."""
+        with self._lock:
+            self._last.pop(path, None)
+
+    def now(self) -> dict[str, str]:
+        """A copy."""
+        with self._lock:
+            return dict(self._last)
+
+
 def effective_scope(profile: Profile, patch: ScopePatch | None) -> Scope:
     """A profile's scope with overrides."""
     return msgspec.structs.replace(PROFILES[profile], **merge({}, patch))

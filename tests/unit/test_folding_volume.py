@@ -14,6 +14,7 @@ import pytest
 
 from pinfold.app import Gateway
 from pinfold.doctor import Case, examine, is_wrong
+from pinfold.explaining import explain
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.decision import ExplainParams
 from pinfold_protocol.session import SessionOpenParams
@@ -95,7 +96,7 @@ def test_the_vectors_hold(base: Path, case: dict[str, Any], request: pytest.Fixt
     arguments = {
         k: layout.path(v) if k.endswith("path") else v for k, v in case["arguments"].items()
     }
-    found = unstructure(gateway.explain(ExplainParams(session, case["tool"], arguments)))
+    found = unstructure(explain(gateway, ExplainParams(session, case["tool"], arguments)))
     assert {member: found[member] for member in case["expect"]} == case["expect"], found["reason"]
 
 

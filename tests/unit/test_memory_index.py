@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as run_with
 from hypothesis import strategies as st
 
+from pinfold.library import index
 from pinfold.memory import documents as scanner
 from pinfold.memory import index as listing
 from pinfold.text.collation import collation_key
@@ -49,7 +50,7 @@ class Memory:
 
     def index(self, opened: SessionResult | None = None, **more: Any) -> dict[str, Any]:
         session = self.place.gateway.sessions.get((opened or self.dream).session_id)
-        result: dict[str, Any] = unstructure(self.place.gateway.index(session, **more))
+        result: dict[str, Any] = unstructure(index(self.place.gateway, session, **more))
         return result
 
     def names(self, opened: SessionResult | None = None, **more: Any) -> list[str]:
@@ -715,7 +716,7 @@ import json, os, sys
 base = sys.argv[1]
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
-import pinfold.memory.index, pinfold_protocol.memory  # while everything can be read
+from pinfold.library import index  # while everything can be read
 from pinfold.paths.kernel import platform
 from pinfold_protocol.convert import unstructure
 from support import Embedded
@@ -723,7 +724,7 @@ platform.prepare()
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 place = Embedded(Path(base))
 session = place.gateway.sessions.get(place.open("main").session_id)
-print(json.dumps(unstructure(place.gateway.index(session))))
+print(json.dumps(unstructure(index(place.gateway, session))))
 """
 
 

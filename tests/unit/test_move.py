@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pinfold import library
 from pinfold_protocol.errors import ToolError
 from support import Bench, read, snapshot, write
 
@@ -18,7 +19,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def move(bench: Bench, opened: Any, old: str, new: str) -> None:
     gateway = bench.place.gateway
-    gateway.move(gateway.sessions.get(opened.session_id), old, new)
+    library.move(gateway, gateway.sessions.get(opened.session_id), old, new)
 
 
 def test_a_file_moves_with_its_inode_and_is_told_of(bench: Bench) -> None:

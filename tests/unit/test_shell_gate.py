@@ -832,7 +832,7 @@ class Ground:
     def __init__(self, base: Path) -> None:
         env = {"QWEN_CODE_MEMORY_LOCAL": "1", "HOME": str(base / "home")}
         self.place = Embedded(base)
-        self.place.gateway._env = env
+        self.place.gateway.env = env
         self.project = str(self.place.project)
         self.session = self.place.open("dream")
         self.memory = next(root.path for root in self.session.roots if root.kind == "project")
@@ -1094,7 +1094,7 @@ def test_settings_are_read_strictly() -> None:
 def test_an_environment_that_leads_elsewhere(ground: Ground, name: str) -> None:
     os.makedirs(f"{ground.project}/sub")
     assert ground.ask("cd sub && git log") == "allow"
-    ground.place.gateway._env[name] = "/x"
+    ground.place.gateway.env[name] = "/x"
     assert ground.ask("cd sub && git log") == "deny"
     assert ground.ask("ls") == "allow"
 
@@ -1190,7 +1190,7 @@ def test_a_shell_may_know_the_directory_by_another_name(ground: Ground) -> None:
     ground.repository(f"{outside}/.git", PROGRAMS[0])
     os.symlink(f"{ground.project}/a/b", f"{outside}/link")
     assert ground.ask("cd .. && git status", "a/b") == "allow"
-    ground.place.gateway._env["PWD"] = f"{outside}/link"
+    ground.place.gateway.env["PWD"] = f"{outside}/link"
     assert ground.ask("cd .. && git status", "a/b") == "deny"
     assert ground.ask("cd .. && git status", "a") == "allow"
 
@@ -1198,7 +1198,7 @@ def test_a_shell_may_know_the_directory_by_another_name(ground: Ground) -> None:
 def test_only_some_words_do_without_cdpath(ground: Ground) -> None:
     for name in (".hid", "..x", "x"):
         os.makedirs(f"{ground.project}/{name}")
-    ground.place.gateway._env["CDPATH"] = "/x"
+    ground.place.gateway.env["CDPATH"] = "/x"
     for name in (".hid", "..x", "x"):
         assert ground.ask(f"cd {name} && git status") == "deny"
         assert "CDPATH" in ground.reason

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pinfold import library
 from pinfold.language.facts import Linked, Where
 from pinfold.memory import roots as roots_module
 from support import Embedded, write
@@ -15,13 +16,13 @@ TOPIC = "---\ntype: user\nname: N\n---\n"
 
 def where(place: Embedded, path: str) -> Where | None:
     session = place.gateway.sessions.get(place.open().session_id)
-    with place.gateway.survey(session) as survey:
+    with library.survey(place.gateway, session) as survey:
         return survey.where(path)
 
 
 def linked(place: Embedded, path: str, *targets: str) -> list[Linked]:
     session = place.gateway.sessions.get(place.open().session_id)
-    with place.gateway.survey(session) as survey:
+    with library.survey(place.gateway, session) as survey:
         document = survey.where(path)
         assert document is not None
         return list(survey.linked(document, targets).values())
@@ -96,12 +97,12 @@ def test_what_a_rule_denies_to_read_is_not_told_of(tmp_path: Path) -> None:
     path = write(f"{place.memory}/t.md", TOPIC)
     rules = [{"decision": "deny", "tools": ["read_file"], "paths": [path]}]
     session = place.gateway.sessions.get(place.open(rules=rules).session_id)
-    with place.gateway.survey(session) as survey:
+    with library.survey(place.gateway, session) as survey:
         document = survey.where(f"{place.memory}/MEMORY.md")
         assert document is not None
         (found,) = survey.linked(document, [path]).values()
     assert found.exists and found.topic is None
-    assert place.gateway.text_of(session, path) is None
+    assert library.text_of(place.gateway, session, path) is None
 
 
 def test_a_reserved_directory_that_cannot_be_looked_at_counts_by_its_name(
@@ -115,6 +116,6 @@ def test_a_reserved_directory_that_cannot_be_looked_at_counts_by_its_name(
 
     opened = place.gateway.sessions.get(place.open().session_id)
     monkeypatch.setattr(roots_module.Look, "_reserved", fails)
-    with place.gateway.survey(opened) as survey:
+    with library.survey(place.gateway, opened) as survey:
         found = survey.where(path)
     assert found is not None and found.pinned == "literal"

@@ -6,6 +6,7 @@ import pytest
 
 from fronts import upstream
 from pinfold.app import Gateway
+from pinfold.explaining import explain
 from pinfold_protocol.convert import structure
 from pinfold_protocol.decision import ExplainParams
 from pinfold_protocol.session import ConnectionOptions, SessionOpenParams
@@ -47,7 +48,7 @@ def asked(gateway: Gateway, session: str, case: dict[str, Any], layout: Layout) 
     arguments = {
         k: layout.path(v) if k.endswith("path") else v for k, v in case["arguments"].items()
     }
-    return gateway.explain(ExplainParams(session, case["tool"], arguments))
+    return explain(gateway, ExplainParams(session, case["tool"], arguments))
 
 
 @pytest.mark.parametrize("case", cases("policy.json"), ids=lambda case: str(case["name"]))

@@ -496,7 +496,9 @@ class Mcp:
         return self._with_session(request, lambda: self._native.lanes.in_order(_SESSION, listed))
 
     def _resources(self, session: "Session") -> dict[str, Any]:
-        documents = self._native.gateway.index(session).documents
+        from pinfold.library import index
+
+        documents = index(self._native.gateway, session).documents
         return {"resources": [memory.as_resource(each) for each in documents]}
 
     def _read_resource(self, request: Request, params: dict[str, Any]) -> Any:

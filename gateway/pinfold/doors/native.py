@@ -344,7 +344,9 @@ class Native:
 
         def start() -> Any:
             session = self.gateway.sessions.get(params.session_id)
-            return self._on_pool(lambda: self.gateway.index(session, params.kinds, params.limit))
+            from pinfold.library import index
+
+            return self._on_pool(lambda: index(self.gateway, session, params.kinds, params.limit))
 
         return self.lanes.in_order(params.session_id, start)
 
@@ -369,7 +371,9 @@ class Native:
 
         def start() -> Any:
             session = self.gateway.sessions.get(params.session_id)
-            return self._on_pool(lambda: self.gateway.explain(params, session))
+            from pinfold.explaining import explain
+
+            return self._on_pool(lambda: explain(self.gateway, params, session))
 
         return self.lanes.in_order(params.session_id, start)
 
@@ -379,13 +383,17 @@ class Native:
         def start() -> Any:
             named = params.session_id
             session = None if named is None else self.gateway.sessions.get(named)
-            return self._on_pool(lambda: self.gateway.compact(params, session))
+            from pinfold.compacting import compact
+
+            return self._on_pool(lambda: compact(self.gateway, params, session))
 
         return self.lanes.in_order(params.session_id, start)
 
     def reset(self, request: Request, params: Any) -> Any:
         """`context/reset`."""
-        return self._session_message(request, lambda: self.gateway.reset(params.session_id))
+        from pinfold.compacting import reset
+
+        return self._session_message(request, lambda: reset(self.gateway, params.session_id))
 
     def call(
         self,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pinfold import library
 from pinfold.doors.lsp.client import Client, path_of
 from pinfold.doors.lsp.convert import Converter
 from pinfold.doors.lsp.documents import Document, Documents
@@ -45,7 +46,7 @@ class Context(msgspec.Struct, frozen=True):
         kind = self.where.kind
 
         def look() -> "Sequence[MemoryDocument]":
-            return self.gateway.index(self.session, [kind], MOST_TOPICS).documents
+            return library.index(self.gateway, self.session, [kind], MOST_TOPICS).documents
 
         return self.listings.find(self.session.effective, kind, look)
 
@@ -79,7 +80,7 @@ class Context(msgspec.Struct, frozen=True):
         if where is None or where.kind != self.where.kind:
             return None
         document = self.documents.find_path(path)
-        found = self.gateway.text_of(self.session, path)
+        found = library.text_of(self.gateway, self.session, path)
         text = document.text if document else found
         if text is None:
             return None
@@ -123,7 +124,7 @@ class Opener(msgspec.Struct, frozen=True):
         if path is None or not path.endswith(".md") or (document and document.lost):
             yield None
             return
-        with self.gateway.survey(self.session) as survey:
+        with library.survey(self.gateway, self.session) as survey:
             where = survey.where(path)
             text = None if where is None else self._text(document, where.path)
             if where is None or text is None:
@@ -144,4 +145,6 @@ class Opener(msgspec.Struct, frozen=True):
             )
 
     def _text(self, document: Document | None, path: str) -> str | None:
-        return self.gateway.text_of(self.session, path) if document is None else document.text
+        if document is not None:
+            return document.text
+        return library.text_of(self.gateway, self.session, path)

@@ -160,11 +160,12 @@ def _target(context: Context, position: types.Position) -> Where | None:
 def refusal(context: Context, *paths: str) -> str | None:
     """Why the session may not change one of these files, decided as any call of it; None if it
     may."""
+    from pinfold.explaining import explain
     from pinfold_protocol.decision import ExplainParams
 
     for path in paths:
         params = ExplainParams(context.session.session_id, "write_file", {"file_path": path})
-        decision = context.gateway.explain(params, context.session)
+        decision = explain(context.gateway, params, context.session)
         if decision.decision != "allow":
             return decision.reason
     return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
+from pinfold import library
 from pinfold.doors.lsp.client import Client, path_of
 from pinfold.doors.lsp.context import Context
 from pinfold.doors.lsp.features import link_at
@@ -198,13 +199,13 @@ def _move(context: Context, found: Plan) -> list[Mend]:
     """Move, then mend what is not open. Returns what is left to the editor: the documents that it
     shows at that moment, whether it did when the move was planned or not."""
     gateway, session = context.gateway, context.session
-    saved = gateway.text_of(session, found.old)
+    saved = library.text_of(gateway, session, found.old)
     if context.document is not None and (
         saved is None or normalize(saved) != normalize(context.text)
     ):
         raise failed("It has changes that are not saved: save it first.")
     try:
-        gateway.move(session, found.old, found.new)
+        library.move(gateway, session, found.old, found.new)
     except ToolError as error:
         raise failed(error.message) from None
     shown = []
@@ -212,7 +213,7 @@ def _move(context: Context, found: Plan) -> list[Mend]:
         path = place_after(found, mend)
         document = open_document(context, path)
         if document is None:
-            gateway.rewrite(session, path, mend.text, partial(changed, mend=mend))
+            library.rewrite(gateway, session, path, mend.text, partial(changed, mend=mend))
             continue
         now = find_mend(mend.path, document, document.text, found.old, found.new)
         if now is not None and not document.lost:

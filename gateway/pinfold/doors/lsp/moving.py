@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from lsprotocol import types
 
+from pinfold import library
 from pinfold.doors.lsp.client import path_of
 from pinfold.doors.lsp.context import MOST_TOPICS, Context, text_lines
 from pinfold.doors.lsp.convert import Converter
@@ -88,7 +89,7 @@ def plan(context: Context, new: str, uri: str, *, moved_by_editor: bool = False)
 
 def _mends(context: Context, old: str, new: str) -> Iterator[Mend]:
     root = context.where.root
-    index = context.gateway.index(context.session, [context.where.kind], MOST_TOPICS)
+    index = library.index(context.gateway, context.session, [context.where.kind], MOST_TOPICS)
     small = [each for each in index.documents if each.size_bytes <= _MOST_TEXT]
     paths = [f"{root}/{INDEX_NAME}", old, *(f"{root}/{each.relative_path}" for each in small)]
     for path in dict.fromkeys(paths):
@@ -96,8 +97,10 @@ def _mends(context: Context, old: str, new: str) -> Iterator[Mend]:
         if document is not None and document.lost:
             raise failed(f"What the editor shows of {path} is not known; close it and open it.")
         text = context.text if path == old else None
-        if text is None:
-            text = document.text if document else context.gateway.text_of(context.session, path)
+        if text is None and document:
+            text = document.text
+        elif text is None:
+            text = library.text_of(context.gateway, context.session, path)
         if text is None or "](" not in text:
             continue
         if mend := find_mend(path, document, text, old, new):
@@ -201,7 +204,7 @@ def _is_left(context: Context, plan: Plan, mend: Mend) -> bool:
     before = context.documents.behind(mend.path)
     if any(not each.lost and not is_old(each.text) for each in before):
         return False
-    return is_old(context.gateway.text_of(context.session, path))
+    return is_old(library.text_of(context.gateway, context.session, path))
 
 
 def changed(text: str, mend: Mend) -> str:

@@ -18,6 +18,7 @@ from pinfold.doors.lsp.listings import Listings
 from pinfold.doors.lsp.mover import Mover
 from pinfold.doors.lsp.moving import failed
 from pinfold.doors.rpc import Request
+from pinfold.explaining import who_may
 from pinfold.paths.literal import working_directory
 from pinfold.text.visible import visible
 from pinfold_protocol.convert import structure, unstructure
@@ -227,7 +228,7 @@ class Service:
             if context is None:
                 raise failed("This is no memory document: it is below no memory root.")
             path = context.where.path
-            return path, context.gateway.who_may(context.session, "write_file", path)
+            return path, who_may(context.gateway, context.session, "write_file", path)
 
         path, told = await self.on_document(argument.uri, work)
         if argument.show:
