@@ -73,7 +73,7 @@ from pinfold_protocol.tools import (
 )
 
 if TYPE_CHECKING:
-    from pinfold.audit.recorder import Recorder
+    from pinfold.audit.log import Log
     from pinfold.backends.buffers import Buffers
     from pinfold.relay import Relayed
     from pinfold.upstreams import Upstreams
@@ -88,13 +88,16 @@ class Gateway:
         *,
         cwd: str | None = None,
         seam: Seam = lambda moment: None,
+        recording: bool = True,
     ) -> None:
+        """`recording`: whether a record that is configured is kept; it is protected in any case."""
         self.env = dict(os.environ) if env is None else env
         self.home = home_directory(self.env)
         self._cwd = cwd or working_directory()
         platform.prepare()
         self.volumes = Volumes()
         self.records = Records()
+        self._recording = recording
         self.calls = Calls(self.volumes, lambda: self.limits, self.records.place, seam)
         self._defaults = MemoryOptions()
         self._rules: list[RuleSpec] = []
@@ -108,7 +111,7 @@ class Gateway:
 
     def set_options(self, options: ConnectionOptions) -> None:
         """Defaults for the sessions of this connection. Raises RpcError (-32602)."""
-        recorder = None if options.audit is None else self._recorder_for(options.audit)
+        log = None if options.audit is None else self._log(options.audit)
         if options.limits is not None:
             for name, wire in wire_names(Limits).items():
                 if getattr(options.limits, name) < 1:
@@ -120,8 +123,8 @@ class Gateway:
         self._defaults = options.memory or self._defaults
         self._rules = self._rules if options.rules is None else options.rules
         self._upstreams = upstreams
-        if recorder is not None:
-            self.records.recorder = recorder
+        if log is not None:
+            self.records.begin(log, self._trouble if self._recording else None)
 
     def require_valid(self, session: EditorSession) -> None:
         """What can be said of an editor's session before it is opened, without a look at the disk.
@@ -230,13 +233,12 @@ class Gateway:
         pairs = zip(errand.plan.paths, errand.paths, strict=True)
         return [collapse(path) for argument, path in pairs if argument.use != "read"]
 
-    def _recorder_for(self, options: AuditOptions) -> "Recorder":
+    def _log(self, options: AuditOptions) -> "Log":
         """Nothing is opened yet. Raises RpcError (-32602)."""
         from pinfold.audit.log import Log
         from pinfold.audit.place import configured
-        from pinfold.audit.recorder import Recorder
 
-        return Recorder(Log(configured(options, self.home)), self._trouble)
+        return Log(configured(options, self.home))
 
     def _trouble(self, message: str) -> None:
         self.on_trouble(message)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pinfold.app import Gateway
+    from pinfold.config import Settings
     from pinfold_protocol.compaction import CompactParams
     from pinfold_protocol.decision import Decision
     from pinfold_protocol.errors import RpcError
@@ -86,7 +87,8 @@ def explain(options: argparse.Namespace) -> int:
     from pinfold_protocol.errors import RpcError
 
     try:
-        gateway, session = _open(options, _rules(options))
+        settings = _settings(options)
+        gateway, session = _open(options, _rules(options), settings)
         argument = {"grep_search": "path", "list_directory": "path", "run_shell_command": "command"}
         name = argument.get(options.tool, "file_path")
         params = ExplainParams(session.session_id, options.tool, {name: options.path})
@@ -96,7 +98,7 @@ def explain(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(decision)
     else:
-        _draw_decision(decision, options, session)
+        _draw_decision(decision, options, session, settings)
     return ALLOWED if decision.decision == "allow" else DENIED
 
 
@@ -106,13 +108,19 @@ def roots(options: argparse.Namespace) -> int:
     from pinfold_protocol.session import RootsResult
 
     try:
-        _, session = _open(options)
+        settings = _settings(options)
+        _, session = _open(options, settings=settings)
     except RpcError as error:
         return _failed(error.message)
+    if options.path is not None:
+        found = [root.path for root in session.roots if root.kind == options.path]
+        print(*found, sep="\n")
+        return ALLOWED if found else FAILED
     if options.json:
         _print_json(RootsResult(session.roots))
     else:
         _draw_roots(session.roots, session.scope.protect_pinned)
+        _draw_around(session, settings)
     return ALLOWED
 
 
@@ -139,20 +147,18 @@ def doctor(options: argparse.Namespace) -> int:
     """`pinfold doctor`."""
     if sys.platform == "win32":
         return _failed("Windows is not supported")
-    from pinfold.config import load
     from pinfold.doctor import Case, as_json, examine, is_wrong
-    from pinfold.flags import Flags
     from pinfold_protocol.errors import RpcError
 
     try:
         rules = _rules(options)
-        layout = options.layout or "qwen"
+        settings, refused = _usable(options)
         case = Case(
-            lambda given: _open(options, given),
+            lambda given: _open(options, given, settings),
             os.environ,
-            layout,
             rules,
-            settings=lambda: load(Flags()),
+            settings=settings,
+            refused=refused,
         )
         findings = examine(case)
     except RpcError as error:
@@ -233,31 +239,64 @@ def _rules(options: argparse.Namespace) -> list[Any] | None:
     return None if options.rules is None else load(options.rules)
 
 
-def _open(
-    options: argparse.Namespace, rules: list[Any] | None = None
-) -> tuple[Gateway, SessionResult]:
-    """A gateway of our own with one session. Raises RpcError."""
-    from pinfold.app import Gateway
-    from pinfold_protocol.convert import structure
-    from pinfold_protocol.errors import invalid_params
-    from pinfold_protocol.session import SessionOpenParams
+def _settings(options: argparse.Namespace, *, file: bool = True) -> Settings:
+    """What a session of an MCP client would have here. Raises RpcError."""
+    from pinfold.config import load
+    from pinfold.flags import Flags
 
-    project = os.path.abspath(os.path.expanduser(options.project))
-    if not os.path.isdir(project):
-        raise invalid_params(
-            "--project", f"there is no directory {project}; make it, or name another"
-        )
-    raw: dict[str, Any] = {
-        "profile": options.profile,
-        "projectRoot": project,
-        "scope": dict(map(override, options.scope)),
-    }
-    if options.layout:
-        raw["memory"] = {"layout": options.layout}
+    flags = Flags(
+        profile=options.profile,
+        project=options.project,
+        config=options.config,
+        layout=options.layout,
+        scope=dict(map(override, options.scope)),
+    )
+    return load(flags, profile=options.else_profile, file=file)
+
+
+def _usable(options: argparse.Namespace) -> tuple[Settings, str | None]:
+    """The settings, or those without the user's file and what is wrong with it. Raises RpcError
+    where that is not the file's fault."""
+    from pinfold_protocol.errors import RpcError
+
+    try:
+        settings = _settings(options)
+        _open(options, None, settings)
+        return settings, None
+    except RpcError as error:
+        settings = _settings(options, file=False)
+        _open(options, None, settings)
+        return settings, error.message.removeprefix("Invalid params: ")
+
+
+def _open(
+    options: argparse.Namespace,
+    rules: list[Any] | None = None,
+    settings: Settings | None = None,
+) -> tuple[Gateway, SessionResult]:
+    """A gateway of our own with one session, as the user has configured it; `rules` in place of
+    those. It records nothing. Raises RpcError."""
+    import msgspec
+
+    from pinfold.app import Gateway
+    from pinfold.config import in_file
+    from pinfold_protocol.convert import structure
+    from pinfold_protocol.decision import RuleSpec
+    from pinfold_protocol.errors import RpcError
+
+    settings = settings or _settings(options)
+    assert settings.project is not None
+    connection, own = settings.connection, None
     if rules is not None:
-        raw["rules"] = rules
-    gateway = Gateway()
-    return gateway, gateway.open_session(structure(raw, SessionOpenParams))
+        own = structure(rules, list[RuleSpec], "rules")
+        connection = msgspec.structs.replace(connection, rules=None)
+    gateway = Gateway(recording=False)
+    try:
+        gateway.set_options(connection)
+    except RpcError as error:
+        raise error if settings.path is None else in_file(settings.path, error) from None
+    opening = settings.opening(settings.project)
+    return gateway, gateway.open_session(msgspec.structs.replace(opening, rules=own, backend=None))
 
 
 def _with_file(error: RpcError, options: argparse.Namespace) -> RpcError:
@@ -299,7 +338,9 @@ _VERDICTS = {
 }
 
 
-def _draw_decision(decision: Decision, options: argparse.Namespace, session: SessionResult) -> None:
+def _draw_decision(
+    decision: Decision, options: argparse.Namespace, session: SessionResult, settings: Settings
+) -> None:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -323,6 +364,7 @@ def _draw_decision(decision: Decision, options: argparse.Namespace, session: Ses
         "memory": f"{decision.root} root" if decision.root else None,
         "rule": decided,
         "from": _source(decision, session.profile),
+        "settings": settings.path,
     }
     for name, value in rows.items():
         if value is not None:
@@ -363,6 +405,22 @@ def _draw_roots(roots: list[Root], protected: bool) -> None:
         if root.pinned:
             table.add_row("", Text("read-only in this session" if protected else "writable", "dim"))
         out.print(table)
+
+
+def _draw_around(session: SessionResult, settings: Settings) -> None:
+    """What counted, and which memory did not."""
+    from pinfold.doctor.machine import surroundings
+    from pinfold.memory.layouts import elsewhere
+    from pinfold.terminal import console, shown
+
+    out = console()
+    assert settings.project is not None
+    around = surroundings(os.environ, settings.project)
+    for name, path in elsewhere(around, {root.path for root in session.roots}):
+        if os.path.isdir(path):
+            out.print(shown(f"  not in this session: {path}  (--layout {name})", "yellow"))
+    if settings.path is not None:
+        out.print(shown(f"  settings: {settings.path}", "dim"))
 
 
 def audit(options: argparse.Namespace) -> int:

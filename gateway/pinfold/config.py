@@ -1,4 +1,5 @@
-"""What a user configures for the one session of an MCP connection: a file of the user's, and flags.
+"""What a user configures for the one session of an MCP connection, and for what people ask on the
+command line: a file of the user's, and flags.
 
 Never a file in the project: an agent could write it.
 """
@@ -12,12 +13,13 @@ import msgspec
 
 from pinfold.flags import Flags, checked_prefix, default_path
 from pinfold_protocol.convert import structure
-from pinfold_protocol.errors import RpcError, invalid_params
+from pinfold_protocol.errors import RpcError, invalid_params, short
 from pinfold_protocol.session import ConnectionOptions, Profile, ScopePatch, SessionOpenParams
 from pinfold_protocol.wire import Wire
 
 _MOST_BYTES = 1 << 20
 _CONNECTION = ConnectionOptions.__struct_fields__
+_TO_HAVE_ONE = "give its command after --, or put it under upstreams in {}"
 
 
 class UserConfig(Wire, frozen=True):
@@ -37,7 +39,8 @@ class UserConfig(Wire, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Both together; flags win. `path` is the file that was read, if any."""
+    """Both together; flags win. `project` is a directory that is there; `path` is the file that was
+    read, if any."""
 
     connection: ConnectionOptions
     profile: Profile
@@ -60,10 +63,16 @@ class Settings(msgspec.Struct, frozen=True):
         return SessionOpenParams(self.profile, project, scope=self.scope, backend=self.backend)
 
 
-def load(flags: Flags) -> Settings:
-    """Raises RpcError (-32602) that names the file and the member, or the flag."""
+def load(flags: Flags, *, profile: Profile = "main", file: bool = True) -> Settings:
+    """`profile`: where neither says one. Without `file`, by the flags alone.
+
+    Raises RpcError (-32602) that names the file and the member, or the flag.
+    """
+    if flags.project is not None and not os.path.isdir(flags.project):
+        problem = f"there is no directory {flags.project}; make it, or name another"
+        raise invalid_params("--project", problem)
     path = flags.config or default_path()
-    raw = _read(path, required=flags.config is not None)
+    raw = _read(path, required=flags.config is not None) if file else None
     try:
         config = structure({} if raw is None else raw, UserConfig)
         given = {name: getattr(config, name, None) for name in _CONNECTION}
@@ -82,17 +91,25 @@ def load(flags: Flags) -> Settings:
     if flags.scope:
         own = {} if raw is None else raw.get("scope") or {}
         scope = structure({**own, **flags.scope}, ScopePatch, "--scope")
+    backend = flags.upstream or config.backend
+    if backend not in (None, "local", *(connection.upstreams or ())):
+        at = "--upstream" if flags.upstream else f"{path}: backend"
+        problem = f"there is no upstream {short(str(backend))!r}; {_TO_HAVE_ONE.format(path)}"
+        raise invalid_params(at, problem)
     prefix = (config.tool_prefix or "") if flags.tool_prefix is None else flags.tool_prefix
     where = f"{path}: toolPrefix" if flags.tool_prefix is None else "--tool-prefix"
-    return Settings(
+    settings = Settings(
         connection=connection,
-        profile=flags.profile or config.profile or "main",  # type: ignore[arg-type]
+        profile=flags.profile or config.profile or profile,  # type: ignore[arg-type]
         scope=scope,
         project=flags.project,
         tool_prefix=checked_prefix(prefix, where),
         path=None if raw is None else path,
-        backend=flags.upstream or config.backend,
+        backend=backend,
     )
+    if flags.project is not None:
+        settings.opening(flags.project)
+    return settings
 
 
 def in_file(path: str, error: RpcError) -> RpcError:

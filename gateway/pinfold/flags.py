@@ -18,8 +18,9 @@ _MOST_PREFIX = 32
 
 
 class Flags:
-    """None where it says nothing. Paths as given; `scope` in the names of the wire. `upstream` is
-    a name and the command that starts it: none where the user's file says that."""
+    """None where it says nothing. `project` is made absolute, `config` is as given; `scope` in the
+    names of the wire. `upstream` is a name and the command that starts it: none where the user's
+    file says that."""
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class Flags:
         self.upstream = upstream[0] if upstream else None
         self._command = upstream[1:]
         self.profile = profile
-        self.project = project
+        self.project = None if project is None else os.path.abspath(os.path.expanduser(project))
         self.config = config
         self.layout = layout
         self.tool_prefix = tool_prefix
@@ -49,10 +50,11 @@ class Flags:
 
     @property
     def suffice(self) -> bool:
-        """Whether there is nothing else to read: no file, no overrides."""
+        """Whether there is nothing else to read, and nothing wrong: no file, no overrides."""
         configured = self.config is not None or os.path.lexists(default_path())
         unsaid = self.upstream is not None and not self._command
-        return not (configured or self.scope or self.layout or unsaid)
+        missing = self.project is not None and not os.path.isdir(self.project)
+        return not (configured or self.scope or self.layout or unsaid or missing)
 
 
 _PLAIN = {

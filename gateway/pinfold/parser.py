@@ -10,6 +10,7 @@ _HOOK_HOSTS = ("claude-code", "qwen-code")
 _LAYOUTS = ("qwen", "claude")
 _SHELLS = ("bash", "zsh", "fish")
 _PROFILE_HELP = "the session's profile (default: {}); main and remember may change pinned/"
+_CONFIG_HELP = "settings (default: pinfold/config.json of the user)"
 _LAYOUT_HELP = "whose memory it is: Qwen Code's (default) or Claude Code's"
 
 
@@ -47,6 +48,9 @@ def build() -> argparse.ArgumentParser:
     explain.set_defaults(command=commands.explain)
 
     roots = usage.add(subparsers, "roots")
+    roots.add_argument(
+        "--path", choices=("project", "user", "team"), help="print the path of that root, alone"
+    )
     _session_options(roots, "main")
     roots.set_defaults(command=commands.roots)
 
@@ -92,9 +96,7 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     about.add_argument(
         "--project", metavar="DIR", help="default: the client's first root, else here"
     )
-    about.add_argument(
-        "--config", metavar="FILE", help="settings (default: pinfold/config.json of the user)"
-    )
+    about.add_argument("--config", metavar="FILE", help=_CONFIG_HELP)
     about.add_argument("--tool-prefix", metavar="TEXT", help="goes before the names of our tools")
     about.add_argument("--layout", choices=_LAYOUTS, help=_LAYOUT_HELP)
     _scope_option(about)
@@ -149,15 +151,14 @@ def _hook_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _session_options(parser: argparse.ArgumentParser, profile: str) -> None:
+    parser.set_defaults(else_profile=profile)
     parser.add_argument(
-        "--profile",
-        choices=PROFILES,
-        default=profile,
-        help=_PROFILE_HELP.format(profile),
+        "--profile", choices=PROFILES, help=_PROFILE_HELP.format(f"the settings', else {profile}")
     )
     parser.add_argument(
         "--project", default=".", metavar="DIR", help="the project root (default: here)"
     )
+    parser.add_argument("--config", metavar="FILE", help=_CONFIG_HELP)
     _scope_option(parser)
     parser.add_argument("--layout", choices=_LAYOUTS, help=_LAYOUT_HELP)
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")

@@ -1,7 +1,7 @@
 """What becomes of calls, handed over to the record; nothing where none is kept."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pinfold.audit.entry import Entry, Trace
@@ -10,14 +10,24 @@ from pinfold.paths.errors import WouldBlock
 from pinfold_protocol.errors import RpcError, ToolError
 
 if TYPE_CHECKING:
+    from pinfold.audit.log import Log
     from pinfold.audit.recorder import Recorder
 
 
 class Records:
-    """The record of one connection. `recorder`: None where none is kept."""
+    """The record of one connection. `recorder`: None where none is kept; `path`: where it is, also
+    where somebody else keeps it."""
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
+        self.path: str | None = None
+
+    def begin(self, log: "Log", report: Callable[[str], None] | None) -> None:
+        """From now on calls are recorded there; without `report`, by others alone."""
+        from pinfold.audit.recorder import Recorder
+
+        self.path = log.path
+        self.recorder = None if report is None else Recorder(log, report)
 
     def recording(self, session_id: str, name: str, trace: Trace | None = None) -> "_Recording":
         """To be entered around a call: what becomes of it is recorded."""
@@ -32,9 +42,9 @@ class Records:
 
     def place(self) -> str | None:
         """Where the record really is now: no session may write there."""
-        if self.recorder is None:
+        if self.path is None:
             return None
-        directory, base = os.path.split(self.recorder.path)
+        directory, base = os.path.split(self.path)
         return os.path.join(os.path.realpath(directory), base)
 
     def close(self, seconds: float) -> None:

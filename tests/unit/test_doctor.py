@@ -70,7 +70,7 @@ class Patient:
         def opener(given: list[Any] | None) -> tuple[Gateway, SessionResult]:
             return self.open(profile, scope or {}, given)
 
-        return as_json(examine(Case(opener, self.env, "qwen", rules, limits)))
+        return as_json(examine(Case(opener, self.env, rules, limits)))
 
 
 @pytest.fixture(autouse=True)

@@ -34,15 +34,22 @@ _HARMLESS = {"decision": "allow", "tools": ["read_file"]}
 
 class Case(msgspec.Struct, frozen=True):
     """What is to be examined. `open`: opens a gateway with one session that has these rules, and
-    raises RpcError; `rules` as plain data. `settings`: reads the user's configuration, and raises
-    RpcError; None where it is not to be looked at."""
+    raises RpcError; `rules` as plain data. `settings`: what the user has configured, None where
+    that is not to be looked at; `refused`: what is wrong with the file, which then does not count.
+    """
 
     open: Open
     env: Mapping[str, str]
-    layout: str = "qwen"
     rules: list[Any] | None = None
     limits: Limits = LIMITS
-    settings: Callable[[], Settings] | None = None
+    settings: Settings | None = None
+    refused: str | None = None
+
+    @property
+    def layout(self) -> str:
+        """Whose memory it is."""
+        memory = None if self.settings is None else self.settings.connection.memory
+        return "qwen" if memory is None or memory.layout is None else memory.layout
 
 
 def examine(case: Case) -> list[Finding]:
@@ -52,13 +59,16 @@ def examine(case: Case) -> list[Finding]:
         session, about_rules = _open(case)
     except OSError as error:
         return [*found, _fails(error)]
-    found += environment(case.env, case.layout, session.project_root)
+    roots = {root.path for root in session.roots}
+    found += environment(case.env, case.layout, session.project_root, roots)
     found += about_session(session.scope)
     with ExitStack() as held:
         found += _roots(session, case.limits, held)
-    if case.settings is not None:
+    if case.refused is not None:
+        about_rules.append(finding("configuration-refused", "the configuration", case.refused))
+    elif case.settings is not None:
         about_rules += upstreams(case.settings, case.open(None)[0])
-    return [*found, *about_rules, *record()]
+    return [*found, *about_rules, *record(case.settings, case.env)]
 
 
 def _fails(error: OSError) -> Finding:

@@ -28,6 +28,7 @@ KINDS: dict[str, Kind] = {
     "platform-unproven": Kind("note", "Try your hosts' calls here before you rely on it."),
     # Where memory is
     "memory-base": Kind("ok"),
+    "memory-elsewhere": Kind("note", "Name its layout if that is the one you mean."),
     "variable-relative": Kind("note", "Make it absolute, so that every gateway means the same."),
     "variable-ignored": Kind("note", "Correct it, or unset it."),
     # The session
@@ -43,6 +44,7 @@ KINDS: dict[str, Kind] = {
     "root-not-directory": Kind("wrong", "Move it away, so that a directory can be made there."),
     "root-unreadable": Kind("wrong", "Give yourself the permission (chmod u+rwx)."),
     "root-read-only": Kind("wrong", "Give yourself the permission (chmod u+w), or remount it."),
+    "root-full": Kind("wrong", "Make room: until then no change can be made."),
     "root-others": Kind("wrong", "Take their permission away (chmod go-w, chown)."),
     "root-group": Kind("note", "Take the permission away (chmod g-w) unless you trust them all."),
     "root-untrusted": Kind("wrong", "Replace the link by the directory that it leads to."),

@@ -3,11 +3,13 @@
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from pinfold.audit.place import default_path
+from pinfold.audit.place import configured, default_path
+from pinfold.config import Settings
 from pinfold.doctor.finding import Finding, Spot, finding
-from pinfold.memory.layouts import LAYOUTS, Surroundings
+from pinfold.doctor.volume import is_full
+from pinfold.memory.layouts import LAYOUTS, Surroundings, elsewhere
 from pinfold.memory.roots import find_git_root
 from pinfold.paths.kernel import platform
 from pinfold.paths.literal import home_directory
@@ -60,11 +62,13 @@ def _names_are_told() -> bool:
 # Where memory is
 
 
-def environment(env: Mapping[str, str], layout: str, project: str) -> list[Finding]:
-    """The variables that decide where memory is, and what came of them."""
-    home = home_directory(dict(env))
-    around = Surroundings(project, find_git_root(project), env, home, _here())
-    found = [_base(around, layout)]
+def environment(
+    env: Mapping[str, str], layout: str, project: str, roots: Collection[str]
+) -> list[Finding]:
+    """The variables that decide where memory is, and what came of them; memory that is not in any
+    of the session's roots."""
+    around = surroundings(env, project)
+    found = [_base(around, layout), *_elsewhere(around, roots)]
     relative = [name for name in _PLACES[layout] if not _is_absolute(env.get(name))]
     if relative:
         title = f"{', '.join(relative)}: counts from where a gateway happens to be started"
@@ -72,6 +76,28 @@ def environment(env: Mapping[str, str], layout: str, project: str) -> list[Findi
     if layout == "qwen":
         found += [_ignored(name, env[name]) for name in _SWITCHES if not _is_known(name, env)]
     return found
+
+
+def surroundings(env: Mapping[str, str], project: str) -> Surroundings:
+    """What a layout depends on, as it is here."""
+    return Surroundings(project, find_git_root(project), env, home_directory(dict(env)), _here())
+
+
+def _elsewhere(around: Surroundings, roots: Collection[str]) -> list[Finding]:
+    by_layout: dict[str, list[Spot]] = {}
+    for name, path in elsewhere(around, roots):
+        if os.path.isdir(path):
+            by_layout.setdefault(name, []).append(Spot(path))
+    return [
+        finding(
+            "memory-elsewhere",
+            _MEMORY,
+            f"There is memory of the {name} layout, and this session has nothing to do with it",
+            spots,
+            advice=f"Give --layout {name}, or memory.layout, if that is the one you mean.",
+        )
+        for name, spots in by_layout.items()
+    ]
 
 
 def _here() -> str:
@@ -110,9 +136,10 @@ def _ignored(name: str, value: str) -> Finding:
 # The record
 
 
-def record() -> list[Finding]:
-    """Whether the gateway could append to its record, where a host wants one."""
-    path = default_path()
+def record(settings: Settings | None, env: Mapping[str, str]) -> list[Finding]:
+    """Whether the gateway could append to its record, where somebody wants one."""
+    wanted = None if settings is None else settings.connection.audit
+    path = default_path() if wanted is None else configured(wanted, home_directory(dict(env))).path
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -123,6 +150,8 @@ def record() -> list[Finding]:
         return [_unusable(path, "is no regular file")]
     if not os.access(path, os.R_OK | os.W_OK):
         return [_unusable(path, "is not yours to write")]
+    if is_full(path):
+        return [_unusable(path, "is on a volume without room")]
     return [finding("record", "the record", f"{path}: {status.st_size:,} bytes, writable")]
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from pinfold.doctor.finding import Finding, Level, Spot, finding
 from pinfold.doctor.mounts import Mount, mount_of
-from pinfold.doctor.volume import Means, probe
+from pinfold.doctor.volume import Means, is_full, probe
 from pinfold.memory.roots import RootPath
 from pinfold.paths.errors import describe
 from pinfold.paths.kernel import platform
@@ -172,6 +172,8 @@ def _listable(target: int) -> bool:
 
 
 def _volume(subject: Subject, means: Means, real: str) -> Iterator[Finding]:
+    if is_full(real):
+        yield subject.find("root-full", "There is no room on its volume")
     mount = mount_of(real, subject.table)
     kind = f"{mount.kind}: " if mount else ""
     if mount is not None and mount.remote:

@@ -1,26 +1,18 @@
 """Upstreams in the configuration: whether each starts, and what is known of its tools."""
 
-from collections.abc import Callable
-
 from pinfold.app import Gateway
 from pinfold.config import Settings
 from pinfold.doctor.finding import Finding, count, finding
 from pinfold_protocol.errors import RpcError, short
-from pinfold_protocol.session import ConnectionOptions, UpstreamOptions
+from pinfold_protocol.session import UpstreamOptions
 
 _MOST = 20
 """How many tools are named; the others are counted."""
 
 
-def upstreams(settings: Callable[[], Settings], gateway: Gateway) -> list[Finding]:
+def upstreams(settings: Settings, gateway: Gateway) -> list[Finding]:
     """Each is started, asked for its tools, and ended; nothing runs where none is configured."""
-    try:
-        configured = settings().connection.upstreams or {}
-        if configured:
-            gateway.set_options(ConnectionOptions(upstreams=configured))
-    except RpcError as error:
-        message = error.message.removeprefix("Invalid params: ")
-        return [finding("configuration-refused", "the configuration", message)]
+    configured = settings.connection.upstreams or {}
     try:
         return [
             each

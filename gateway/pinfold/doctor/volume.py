@@ -22,6 +22,15 @@ class Means(msgspec.Struct, frozen=True):
     locks: bool | None = None
 
 
+def is_full(path: str | int) -> bool:
+    """Whether nothing more fits on the volume of a path or a descriptor, as far as it tells."""
+    try:
+        volume = os.statvfs(path)
+    except OSError:
+        return False
+    return volume.f_blocks > 0 and volume.f_bavail == 0
+
+
 def probe(directory: int, *, writable: bool) -> Means:
     """Try it in the directory that a handle stands for; what needs a file, only if `writable`.
 

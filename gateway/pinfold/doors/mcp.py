@@ -96,6 +96,7 @@ class Mcp:
         self._flags = flags
         self._loop = asyncio.get_running_loop()
         self._version: str | None = None
+        self._refused: RpcError | None = None
         self._capabilities: Any = {}
         self._settings: Settings | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -111,9 +112,11 @@ class Mcp:
         """A request, in the revision that it says or that was agreed on."""
         stateless = self._stateless(params)
         if request.method == "initialize" and not stateless:
-            return self._initialize(params)
+            return self._initialized(params)
         known = stateless or self._version is not None
         if not known and request.method not in ("ping", "server/discover"):
+            if self._refused is not None:
+                raise self._refused
             key = f"{_META}protocolVersion"
             raise invalid_params(f"_meta.{key}", "is missing; or send initialize first")
         handler = _HANDLERS.get(request.method)
@@ -148,6 +151,15 @@ class Mcp:
 
     async def _completed_later(self, method: str, result: Awaitable[Any]) -> Any:
         return self._completed(method, await result)
+
+    def _initialized(self, params: dict[str, Any]) -> dict[str, Any]:
+        """What is wrong is said again to whatever comes after it."""
+        self._refused = None
+        try:
+            return self._initialize(params)
+        except RpcError as error:
+            self._refused = error
+            raise
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
         if self._version is not None:
@@ -288,12 +300,7 @@ class Mcp:
 
     async def _project(self, settings: "Settings") -> str:
         """What the flags say, else the client's first root, else the working directory."""
-        if settings.project is not None:
-            path = os.path.abspath(os.path.expanduser(settings.project))
-            if not os.path.isdir(path):
-                raise invalid_params("--project", f"there is no directory {path}")
-            return path
-        return await self._first_root() or os.getcwd()
+        return settings.project or await self._first_root() or os.getcwd()
 
     async def _first_root(self) -> str | None:
         roots = self._capabilities.get("roots") if isinstance(self._capabilities, dict) else None

@@ -3,7 +3,7 @@
 The facts are observed ones (qwen-code 0.24.4) and stand in section 3 of the contract.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -70,3 +70,14 @@ def claude(around: Surroundings) -> Layout:
 
 
 LAYOUTS = {"qwen": qwen, "claude": claude}
+
+
+def elsewhere(around: Surroundings, roots: Collection[str]) -> list[tuple[str, str]]:
+    """Where memory of this project would be by the conventions, but for these roots: the name of
+    the layout and a path, whether something is there or not."""
+    found = []
+    for name, layout in LAYOUTS.items():
+        made = layout(around)
+        paths = (made.project, made.user, made.team)
+        found += [(name, path) for path in paths if path is not None and path not in roots]
+    return found
