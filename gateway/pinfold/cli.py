@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import NoReturn
 
+_WAITING = (
+    "pinfold: a host or an editor speaks to this, on stdin and stdout; Ctrl-D ends it. "
+    "For people: `pinfold --help`."
+)
 _HOOK_FOR_PEOPLE = frozenset({"-h", "--help", "--install", "--uninstall", "--show"})
 
 
@@ -38,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     from pinfold.parser import build, flags_of
 
     parser = build()
-    options = parser.parse_args(given)
+    options = parser.read(given)
     options.upstream_command = upstream
     if upstream and options.upstream is None:
-        parser.error("a command after -- goes with --upstream NAME")
+        options.parser.error("a command after -- goes with --upstream NAME")
     if options.command is None:
         _serve(lambda: flags_of(options))
     sys.exit(commands.run(options.command, options))
@@ -67,6 +71,8 @@ def _serve(flags: Callable[[], Flags], plain: Flags | None = None) -> NoReturn:
     from pinfold.doors.greeting import greet
     from pinfold.doors.stdio import claim
 
+    if os.isatty(0) and sys.stderr is not None:
+        print(_WAITING, file=sys.stderr)
     gc.disable()  # nothing that is loaded is garbage; `serve` wants it again
     streams = claim()
     greeting = greet(*streams, plain)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pinfold_protocol.errors import RpcError
     from pinfold_protocol.session import Root, SessionResult
 
-ALLOWED, DENIED, FAILED = 0, 1, 2
+ALLOWED, DENIED, FAILED, INTERRUPTED = 0, 1, 2, 130
 
 
 def run(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
@@ -39,6 +39,8 @@ def run(command: Callable[[argparse.Namespace], int], options: argparse.Namespac
         status = ALLOWED
     except OSError as error:
         status = _failed(_described(error))
+    except KeyboardInterrupt:
+        status = INTERRUPTED
     os.dup2(nothing, sys.stdout.fileno())  # what is still buffered must not fail once more
     return status
 
@@ -439,10 +441,10 @@ def audit(options: argparse.Namespace) -> int:
 
 
 def completion(options: argparse.Namespace) -> int:
-    """`pinfold completion`. `options.parser` is the parser itself."""
+    """`pinfold completion`. `options.whole` is the parser of all commands."""
     from pinfold.completion import script
 
-    print(script(options.parser, options.shell))
+    print(script(options.whole, options.shell))
     return ALLOWED
 
 

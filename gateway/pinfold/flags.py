@@ -35,7 +35,7 @@ class Flags:
         self.upstream = upstream[0] if upstream else None
         self._command = upstream[1:]
         self.profile = profile
-        self.project = None if project is None else os.path.abspath(os.path.expanduser(project))
+        self.project = None if project is None else _absolute(os.path.expanduser(project))
         self.config = config
         self.layout = layout
         self.tool_prefix = tool_prefix
@@ -55,6 +55,14 @@ class Flags:
         unsaid = self.upstream is not None and not self._command
         missing = self.project is not None and not os.path.isdir(self.project)
         return not (configured or self.scope or self.layout or unsaid or missing)
+
+
+def _absolute(path: str) -> str:
+    """As it is, where what it counts from has been removed: there is no such directory then."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path
 
 
 _PLAIN = {

@@ -1,10 +1,14 @@
 """What the command line may say; `usage` has the words of `--help`."""
 
 import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from pinfold import __version__, commands, usage
 from pinfold.flags import PROFILES, Flags
+from pinfold_protocol.errors import perhaps
 
+_COMMAND = "COMMAND"
 _HOSTS = ("qwen-code", "claude-code", "gemini-cli", "codex", "opencode")
 _HOOK_HOSTS = ("claude-code", "qwen-code")
 _LAYOUTS = ("qwen", "claude")
@@ -14,19 +18,53 @@ _CONFIG_HELP = "settings (default: pinfold/config.json of the user)"
 _LAYOUT_HELP = "whose memory it is: Qwen Code's (default) or Claude Code's"
 
 
-def build() -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """Says what may have been meant, and whose help to look at."""
+
+    def read(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """As `parse_args`, but what is too much is told by the command that it was given to."""
+        options, unknown = self.parse_known_args(arguments)
+        if unknown:
+            options.parser.error(options.parser.odd(unknown[0]))
+        if not hasattr(options, "command"):
+            self.error(f"which {_COMMAND}?")
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        """The message, with what to ask for more; status 2."""
+        self.exit(2, f"{self.prog}: {message}\n{usage.more(self.prog)}")
+
+    def odd(self, given: str) -> str:
+        """What is wrong with an argument that has no place, and what may have been meant."""
+        if not given.startswith("-"):
+            return f"{given!r} is one argument too many"
+        names = [name for action in self._actions for name in action.option_strings]
+        return f"there is no option {given}{perhaps(given.partition('=')[0], names)}"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = [str(each) for each in action.choices]
+            if action.metavar == _COMMAND:
+                self.error(f"there is no command {value!r}{perhaps(value, choices)}")
+            problem = f"must be one of {', '.join(choices)}, not {value!r}{perhaps(value, choices)}"
+            raise argparse.ArgumentError(action, problem)
+
+
+def build() -> Parser:
     """The whole command line. `command` of what it finds is what to run; None for `serve`."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="pinfold",
         description=usage.PROGRAM,
         epilog=usage.PROGRAM_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("-V", "--version", action="version", version=f"pinfold {__version__}")
-    subparsers = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    made.set_defaults(parser=made)
+    subparsers = made.add_subparsers(title="commands", metavar=_COMMAND)
 
     serve = usage.add(subparsers, "serve")
     _serve_options(serve)
+    serve.usage = serve.format_usage().removeprefix("usage: ").rstrip() + " [-- COMMAND ...]"
     serve.set_defaults(command=None)
 
     hook = usage.add(subparsers, "hook")
@@ -80,7 +118,7 @@ def build() -> argparse.ArgumentParser:
 
     completion = usage.add(subparsers, "completion")
     completion.add_argument("shell", choices=_SHELLS, help="for which shell")
-    completion.set_defaults(command=commands.completion, parser=made)
+    completion.set_defaults(command=commands.completion, whole=made)
 
     demo = usage.add(subparsers, "demo")
     demo.set_defaults(command=commands.demo)

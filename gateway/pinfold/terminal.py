@@ -1,5 +1,6 @@
 """What people look at: a console that does not cut paths, and text that cannot play tricks."""
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,9 @@ def console() -> "Console":
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+    plain = bool(os.environ.get("NO_COLOR"))  # of which rich would leave bold and dim
+    width = None if sys.stdout.isatty() else _WIDE
+    return Console(highlight=False, width=width, color_system=None if plain else "auto")
 
 
 def shown(text: str, style: str = "") -> "Text":

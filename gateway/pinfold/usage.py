@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
+    from typing import Any
 
 PROGRAM = """\
 A gateway between an AI agent and its file tools: documents below pinned/ stay
@@ -158,11 +159,12 @@ Exit status: 0; 2 the record cannot be read; 130 after Ctrl-C.
 Prints a script for a shell: TAB completes commands, options, and their values.
 """,
         """\
-Once, for you alone:
-  pinfold completion bash > \\
-    ~/.local/share/bash-completion/completions/pinfold
-  pinfold completion zsh > ~/.zfunc/_pinfold     with ~/.zfunc in fpath
-  pinfold completion fish > ~/.config/fish/completions/pinfold.fish
+Once, for you alone; zsh also needs ~/.zfunc in its fpath:
+  D=~/.local/share/bash-completion/completions
+  mkdir -p $D && pinfold completion bash > $D/pinfold
+  mkdir -p ~/.zfunc && pinfold completion zsh > ~/.zfunc/_pinfold
+  D=~/.config/fish/completions
+  mkdir -p $D && pinfold completion fish > $D/pinfold.fish
 """,
     ),
     "demo": (
@@ -178,20 +180,28 @@ Exit status: 0 everything happened as it should, 1 it did not.
 }
 
 
-def add(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str
-) -> argparse.ArgumentParser:
+def add(commands: argparse._SubParsersAction[Any], name: str) -> argparse.ArgumentParser:
     """The parser of that command, with its words and without options yet."""
     import argparse
 
     summary, description, examples = COMMANDS[name]
-    return commands.add_parser(
+    made: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
         description=description.rstrip(),
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    made.set_defaults(parser=made)
+    return made
+
+
+def more(program: str) -> str:
+    """Where a mistake on the command line is looked up."""
+    if program != "pinfold":
+        return f"`{program} --help` has its options, and examples.\n"
+    names = "".join(f"  {name:12}{summary}\n" for name, (summary, _, _) in COMMANDS.items())
+    return f"The commands are:\n{names}\n{PROGRAM_EXAMPLES}"
 
 
 def every(parser: argparse.ArgumentParser) -> Iterable[argparse.ArgumentParser]:

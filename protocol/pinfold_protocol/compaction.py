@@ -113,9 +113,10 @@ class Cleared(Wire, frozen=True):
 
 
 class CompactMeta(Wire, frozen=True):
-    """What the rule did. `evicted_paths` lists files whose text is no longer in the history, as the
-    calls wrote them; `unresolved_evictions` counts results whose path is not known. `tokens_saved`
-    is an estimate: a quarter of the characters, and 1600 for a piece of media.
+    """What the rule did. `evicted_paths` lists files of which a result went, as the calls wrote
+    them, but for those that a kept write of the whole file still shows; `unresolved_evictions`
+    counts results whose path is not known. `tokens_saved` is an estimate: a quarter of the
+    characters, and 1600 for a piece of media.
 
     Only the size rule has the characters: of all that counts, before (with what is pending) and
     after (without it), and of what is pending.

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import msgspec
 
-from pinfold_protocol.errors import invalid_params, short
+from pinfold_protocol.errors import invalid_params, perhaps, short
 from pinfold_protocol.wire import Wire
 
 T = TypeVar("T")
@@ -222,7 +222,8 @@ def _struct_reader(cls: type[Any]) -> _Read:
     def read_struct(value: Any) -> Any:
         further = {name: each for name, each in _object(value).items() if name not in known}
         if further and further_in is None:
-            raise _Problem("is not a known member", min(further))
+            name = min(further)
+            raise _Problem(f"is not a known member{perhaps(name, known)}", name)
         built: dict[str, Any] = {}
         if given_in is not None:
             built[given_in] = tuple(value)

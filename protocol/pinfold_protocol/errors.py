@@ -1,6 +1,9 @@
 """JSON-RPC error codes, tool error kinds, and the two exceptions that carry them."""
 
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # JSON-RPC 2.0 and the Language Server Protocol
 PARSE_ERROR = -32700
@@ -68,9 +71,22 @@ class ToolError(Exception):
         self.data = data
 
 
+_LONGEST_MISTAKE = 64
+"""Characters of a name that others are compared with."""
+
+
 def short(text: str) -> str:
     """A name that came from outside, cut so that it can be said in an error."""
     return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+def perhaps(given: str, known: "Iterable[str]") -> str:
+    """`; 'edit'?` for `edti`: what may have been meant, to be added to what is wrong; nothing where
+    that is far."""
+    import difflib  # a hook starts for every call
+
+    near = difflib.get_close_matches(given, known, n=1) if len(given) <= _LONGEST_MISTAKE else ()
+    return f"; {near[0]!r}?" if near else ""
 
 
 def invalid_params(path: str, problem: str) -> RpcError:

@@ -73,7 +73,20 @@ def test_explain_says_what_and_why(
         (["roots", "--project", "nowhere"], "no directory"),
         (["explain"], "PATH"),
         (["nothing"], "nothing"),
-        ([], "COMMAND"),
+        ([], "which COMMAND?"),
+        ([], "show where the memory of a project is"),
+        (["explan", "x"], "no command 'explan'; 'explain'?"),
+        (["--versoin"], "no option --versoin; '--version'?"),
+        (
+            ["explain", "x", "--profle", "dream"],
+            "explain: there is no option --profle; '--profile'?",
+        ),
+        (["explain", "x", "--profile", "draem"], "not 'draem'; 'dream'?"),
+        (["roots", "x"], "'x' is one argument too many"),
+        (["roots", "--bogus"], "`pinfold roots --help` has its options"),
+        (["explain", "x", "--scope", "shel=deny"], "scope.shel: is not a known member; 'shell'?"),
+        (["hook", "--install"], "--host is missing: give claude-code or qwen-code"),
+        (["explain", "x", "--config", "nowhere.json"], "nowhere.json: there is no such file"),
     ],
 )
 def test_what_cannot_be_done_is_said_on_stderr(
@@ -190,3 +203,145 @@ def test_a_missing_record_is_named_by_its_file(tmp_path: Path) -> None:
     result = pinfold(tmp_path, "audit")
     assert result.returncode == 2
     assert "audit.jsonl: there is no record" in result.stderr
+
+
+# What the user has configured counts for what people ask, too
+
+
+def configure(tmp_path: Path, text: str) -> str:
+    return write(tmp_path / ".config/pinfold/config.json", text)
+
+
+@pytest.mark.parametrize(
+    ("config", "arguments", "status", "words"),
+    [
+        ({"profile": "main"}, ["explain", "x"], 0, "edit in a main session"),
+        ({"profile": "main"}, ["explain", "x", "--profile", "dream"], 1, "in a dream session"),
+        (
+            {"scope": {"shell": "deny"}},
+            ["explain", "ls", "--tool", "run_shell_command"],
+            1,
+            "shell",
+        ),
+        (
+            {"rules": [{"decision": "deny", "tools": ["read_file"], "paths": ["*.env"]}]},
+            ["explain", "local.env", "--tool", "read_file"],
+            1,
+            "rules[0] of the connection",
+        ),
+        ({"memory": {"projectRoot": "~/notes"}}, ["explain", "~/notes/a.md"], 0, "project root"),
+        ({"memory": {"projectRoot": "~/notes"}}, ["explain", "~/notes/pinned/a.md"], 1, "pinned"),
+        ({"memory": {"projectRoot": "~/notes"}}, ["roots", "--path", "project"], 0, "/notes\n"),
+        ({"memory": {"projectRoot": "~/notes"}}, ["doctor"], 0, "project root  "),
+        ({"memory": {"layout": "claude"}}, ["roots"], 0, "/.claude/projects/"),
+        ({"memory": {"layout": "claude"}}, ["doctor"], 0, "(claude layout"),
+        (
+            {"audit": {"path": "~/notes/kept"}, "memory": {"projectRoot": "~/notes"}},
+            ["explain", "~/notes/kept"],
+            1,
+            "record",
+        ),
+        ({"audit": {"path": "~/kept.jsonl"}}, ["doctor"], 0, "/kept.jsonl: none yet"),
+    ],
+)
+def test_what_is_configured_counts(
+    tmp_path: Path, config: dict[str, Any], arguments: list[str], status: int, words: str
+) -> None:
+    path = configure(tmp_path, json.dumps(config))
+    result = pinfold(tmp_path, *arguments)
+    assert result.returncode == status, result.stderr
+    assert words in result.stdout
+    assert path in result.stdout or arguments[0] == "doctor" or "--path" in arguments
+    assert set(os.listdir(tmp_path)) == {".config"}  # nothing is recorded, or made
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "must hold an object"),
+        ('{"profle": "dream"}', "profle: is not a known member; 'profile'?"),
+        ('{"limits": {"readLines": 0}}', "limits.readLines: must be at least 1"),
+        ('{"memory": {"projectRoot": "notes"}}', "memory.projectRoot: must be an absolute path"),
+        ('{"backend": "fs"}', "backend: there is no upstream 'fs'"),
+        ('{"upstreams": {"local": {"command": "x"}}}', "upstreams.local: "),
+        ('{"upstreams": {"up": {"commnad": "x"}}}', "upstreams.up.commnad: is not a known member"),
+        ('{"rules": [{"decision": "deny", "tools": ["edti"]}]}', "rules[0].tools[0]: "),
+        ('{"audit": {"maxBytes": 1}}', "audit.maxBytes: "),
+    ],
+)
+def test_what_a_session_refuses_the_doctor_finds(tmp_path: Path, text: str, words: str) -> None:
+    path = configure(tmp_path, text)
+    roots = pinfold(tmp_path, "roots")
+    assert roots.returncode == 2 and f"pinfold: {path}: " in roots.stderr and words in roots.stderr
+    doctor = pinfold(tmp_path, "doctor", "--json")
+    assert doctor.returncode == 1, doctor.stderr
+    wrong = [each for each in json.loads(doctor.stdout) if each["level"] == "wrong"]
+    assert [each["id"] for each in wrong] == ["configuration-refused"]
+    assert wrong[0]["title"].startswith(f"{path}: ") and words in wrong[0]["title"]
+
+
+def test_memory_that_is_in_no_root_is_named(tmp_path: Path) -> None:
+    theirs = pinfold(tmp_path, "roots", "--path", "project", "--layout", "claude").stdout.strip()
+    os.makedirs(theirs)
+    assert f"not in this session: {theirs}" in pinfold(tmp_path, "roots").stdout
+    found = json.loads(pinfold(tmp_path, "doctor", "--json").stdout)
+    (elsewhere,) = [each for each in found if each["id"] == "memory-elsewhere"]
+    assert [each["path"] for each in elsewhere["paths"]] == [theirs]
+    assert "--layout claude" in elsewhere["advice"]
+    inside = pinfold(tmp_path, "roots", "--layout", "claude").stdout
+    assert "not in this session" not in inside
+
+
+@pytest.mark.parametrize("command", [["compact", "-", "--format", "openai"], ["hook"]])
+def test_ctrl_c_shows_no_traceback(tmp_path: Path, command: list[str]) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _INTERRUPTED, *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_env(HOME=str(tmp_path)),
+    ) as process:
+        out, err = process.communicate(timeout=50)
+    assert "Traceback" not in err and "fault" not in err and out == ""
+    assert process.returncode == (2 if command == ["hook"] else 130)
+
+
+_INTERRUPTED = """\
+import io, os, sys, _thread
+class Interrupted(io.RawIOBase):
+    def read(self, size=-1): raise KeyboardInterrupt
+    buffer = property(lambda self: self)
+real = os.read
+os.read = lambda fd, size: (_ for _ in ()).throw(KeyboardInterrupt) if fd == 0 else real(fd, size)
+sys.stdin = Interrupted()
+from pinfold.cli import main
+main(sys.argv[1:])
+"""
+
+
+def test_no_color_means_plain_text(tmp_path: Path) -> None:
+    def drawn(**env: str) -> bytes:
+        parent, child = os.openpty()
+        with subprocess.Popen(
+            [sys.executable, "-m", "pinfold", "explain", "x"],
+            stdin=subprocess.DEVNULL,
+            stdout=child,
+            stderr=child,
+            env=clean_env(HOME=str(tmp_path), TERM="xterm", **env),
+            cwd=tmp_path,
+        ) as process:
+            os.close(child)
+            told = b""
+            try:
+                while part := os.read(parent, 4096):
+                    told += part
+            except OSError:  # how Linux says that the other end is closed
+                pass
+            os.close(parent)
+        assert process.returncode == 1
+        return told
+
+    assert b"\x1b[" in drawn()
+    assert b"\x1b" not in drawn(NO_COLOR="1")

@@ -622,6 +622,76 @@ def test_a_host_s_own_words_for_the_path_of_a_change() -> None:
     assert meta.unresolved_evictions == 0
 
 
+def gemini_write(call_id: str, path: str, output: str) -> list[Any]:
+    call = {"name": "write_file", "id": call_id, "args": {"file_path": path}}
+    said = {"name": "write_file", "id": call_id, "response": {"output": output}}
+    return [
+        {"role": "model", "parts": [{"functionCall": call}]},
+        {"role": "user", "parts": [{"functionResponse": said}]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("writes", "evicted"),
+    [
+        ([], ["/src/x"]),
+        (gemini_write("w", "/src/x", "ok"), ["/src/y"]),
+        (gemini_write("w", "/src/x", ""), ["/src/x"]),  # no text, so none that is kept
+        (
+            gemini_write("w", "/src/x", "ok") + gemini_write("v", "/src/v", "ok"),
+            ["/src/x", "/src/y"],
+        ),
+    ],
+)
+def test_a_write_that_is_kept_still_shows_its_file(writes: list[Any], evicted: list[str]) -> None:
+    history = [*gemini_read("a", "/src/x"), *gemini_read("b", "/src/y"), *writes, *GEMINI_LAST]
+    settings = CompactSettings(keep_recent=2)
+    meta = compact(CompactParams("gemini", history, ForceTrigger(), settings=settings)).meta
+    assert meta is not None and meta.evicted_paths == evicted
+
+
+def test_a_write_that_no_rule_reached_does_not_show_its_file() -> None:
+    """By size, clearing stops where enough has gone."""
+    history = [
+        *gemini_read("a", "/src/x", output="x" * 800),
+        *gemini_write("w", "/src/x", "ok"),
+        *gemini_read("b", "/src/y"),
+    ]
+    settings = CompactSettings(keep_recent=1, size_threshold_chars=300)
+    params = CompactParams("gemini", history, ResultsTrigger(), settings=settings)
+    result = compact(params)
+    assert [each.message for each in result.cleared] == [1]
+    assert result.meta is not None and result.meta.evicted_paths == ["/src/x"]
+
+
+@pytest.mark.parametrize("name", ["mytool", "read_file"])
+def test_what_stood_beside_cleared_media_of_a_result_goes_with_it(name: str) -> None:
+    def answer(call_id: str) -> list[Any]:
+        media = [{"inlineData": {"mimeType": "image/png", "data": "A"}}]
+        said = {"id": call_id, "name": name, "response": {"output": "x"}, "parts": media}
+        call = {"id": call_id, "name": name, "args": {}}
+        return [
+            {"role": "model", "parts": [{"functionCall": call}]},
+            {"role": "user", "parts": [{"functionResponse": said, "thoughtSignature": "s"}]},
+        ]
+
+    params = CompactParams("gemini", answer("a") + answer("b"), ForceTrigger(), settings=ONE)
+    history = compact(params).history
+    assert set(history[1]["parts"][0]) == {"functionResponse"}
+    assert set(history[3]["parts"][0]) == {"functionResponse", "thoughtSignature"}
+
+
+def test_a_media_type_that_is_empty_is_no_missing_one() -> None:
+    def message(**more: str) -> Any:
+        return {"role": "user", "parts": [{"inlineData": {"data": "A", **more}}]}
+
+    history = [message(mimeType=""), message(), message()]
+    result = compact(CompactParams("gemini", history, ForceTrigger(), settings=ONE))
+    texts = [each["parts"][0].get("text") for each in result.history]
+    octets = "[Old inline media cleared: application/octet-stream]"
+    assert texts == ["[Old inline media cleared: ]", octets, None]
+
+
 def test_a_record_without_an_id_still_says_which_path_is_gone() -> None:
     record = {"tool": "read_file", "path": "/mem/a.md", "chars": 9}
     params = CompactParams("records", [record, record], ForceTrigger(), settings=ONE)

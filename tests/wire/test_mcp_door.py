@@ -570,14 +570,29 @@ def test_a_bad_configuration_names_file_and_member(place: Place) -> None:
         assert door.end_input() == 0
 
 
-@pytest.mark.parametrize("flags", [["--config", "nowhere.json"], ["--tool-prefix", "a b"]])
-def test_flags_that_cannot_be_followed(place: Place, flags: list[str]) -> None:
-    with place.door(*flags) as door:
-        error = door.error("initialize", opening())
-        assert error["code"] == -32602 and error["data"]["path"] in (
-            "nowhere.json",
-            "--tool-prefix",
-        )
+@pytest.mark.parametrize(
+    ("flags", "path", "problem"),
+    [
+        (["--config", "nowhere.json"], "nowhere.json", "there is no such file"),
+        (["--tool-prefix", "a b"], "--tool-prefix", "must be up to"),
+        (["--project", "nowhere"], "--project", "there is no directory"),
+        (
+            ["--upstream", "fs"],
+            "--upstream",
+            "there is no upstream 'fs'; give its command after --",
+        ),
+    ],
+)
+def test_flags_that_cannot_be_followed(
+    place: Place, flags: list[str], path: str, problem: str
+) -> None:
+    """It is said again to a client that goes on all the same."""
+    with place.door(*flags, project="--project" not in flags) as door:
+        call = {"name": "read_memory", "arguments": {"file_path": place.topic}}
+        for method, params in (("initialize", opening()), ("tools/call", call)):
+            error = door.error(method, params)
+            assert (error["code"], error["data"]["path"]) == (-32602, path)
+            assert problem in error["message"]
 
 
 @pytest.mark.parametrize("way", ["in it", "deep in it", "through a link", "a linked project"])
@@ -594,13 +609,26 @@ def test_a_configuration_in_the_project_is_refused(place: Place, way: str) -> No
         project = place.base / "linked"
         project.symlink_to(place.project)
     with place.door("--config", str(path), "--project", str(project), project=False) as door:
-        door.shake()
         for method, params in (
+            ("initialize", opening()),
             ("tools/call", {"name": "read_memory", "arguments": {"file_path": place.topic}}),
             ("memory/roots", {}),
         ):
             error = door.error(method, params)
             assert error["code"] == -32602 and "in the project" in error["message"]
+
+
+def test_a_configuration_in_the_client_s_root_is_refused(place: Place) -> None:
+    """Which project it is, the client says when it is asked."""
+    config = write(place.project / "pinfold.json", "{}")
+    with place.door("--config", config, project=False) as door:
+        door.shake(roots={})
+        door.send(request("r", "memory/roots", {}))
+        asked = door.receive()
+        assert asked["method"] == "roots/list"
+        door.reply(asked, roots(place.project.as_uri()))
+        answer = door.receive()
+        assert answer["id"] == "r" and "in the project" in answer["error"]["message"]
 
 
 def test_the_user_s_own_configuration_is_read(place: Place) -> None:

@@ -192,12 +192,14 @@ def test_a_confined_session_lists_and_reads_its_own_roots_only(base: Path) -> No
         assert client.ask("resources/read", {"uri": uri})["error"]["code"] == -32602
 
 
-def test_prompts_say_what_holds(client: Lines) -> None:
+def test_prompts_say_what_holds_and_where(client: Lines) -> None:
+    memory_root = client.result("memory/roots")["roots"][0]["path"]
     names = [each["name"] for each in client.result("prompts/list")["prompts"]]
     assert names == ["memory-main", "memory-extraction", "memory-dream", "memory-remember"]
     for name in names:
         text = client.result("prompts/get", {"name": name})["messages"][0]["content"]["text"]
         assert ("consolidation" in text) == (name == "memory-dream")
+        assert f"Memory is in {memory_root} (project), " in text and "MEMORY.md" in text
     assert client.ask("prompts/get", {"name": "memory"})["error"]["code"] == -32602
 
 
@@ -251,18 +253,6 @@ def test_a_session_that_was_closed_lists_nothing(client: Lines) -> None:
     assert (
         client.ask("tools/call", {"name": "read_file", "sessionId": 7})["error"]["code"] == -32602
     )
-
-
-def test_a_configuration_in_the_client_s_root_is_refused(base: Path) -> None:
-    config = write(base / "project/pinfold.json", "{}")
-    env_flags = ["--config", config]
-    lines = Lines(base, *env_flags)
-    with lines as client:
-        client.initialize()
-        error = client.ask("tools/call", {"name": "read_file", "arguments": {"file_path": "a"}})[
-            "error"
-        ]
-        assert "in the project" in error["message"]
 
 
 def test_subscriptions_are_bounded_and_odd_uris_are_none(client: Lines, base: Path) -> None:

@@ -26,7 +26,7 @@ export interface Cleared {
   path?: string | null;
 }
 
-/** What the rule did. `evictedPaths` lists files whose text is no longer in the history, as the calls wrote them; `unresolvedEvictions` counts results whose path is not known. `tokensSaved` is an estimate: a quarter of the characters, and 1600 for a piece of media. Only the size rule has the characters: of all that counts, before (with what is pending) and after (without it), and of what is pending. */
+/** What the rule did. `evictedPaths` lists files of which a result went, as the calls wrote them, but for those that a kept write of the whole file still shows; `unresolvedEvictions` counts results whose path is not known. `tokensSaved` is an estimate: a quarter of the characters, and 1600 for a piece of media. Only the size rule has the characters: of all that counts, before (with what is pending) and after (without it), and of what is pending. */
 export interface CompactMeta {
   reason: "idle" | "force" | "size";
   toolsCleared: number;

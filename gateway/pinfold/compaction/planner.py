@@ -131,7 +131,7 @@ def _by_age(records: Sequence[Record], rules: _Rules, reason: Reason) -> Plan:
     media_kept = min(len(media) + len(nested), rules.keep)
     return Plan(
         tuple(cleared),
-        _meta(records, cleared, rules, reason, (len(tools[-rules.keep :]), media_kept)),
+        _meta(records, cleared, rules, reason, (tools[-rules.keep :], media_kept)),
     )
 
 
@@ -157,7 +157,7 @@ def _by_size(records: Sequence[Record], rules: _Rules) -> Plan:
         cleared = []
     gained = sum(records[index].chars for index in cleared)
     meta = msgspec.structs.replace(
-        _meta(records, cleared, rules, "size", (len(ours[-rules.keep :]), 0)),
+        _meta(records, cleared, rules, "size", (ours[-rules.keep :], 0)),
         chars_before=before,
         chars_after=before - gained - pending,
         chars_pending=pending,
@@ -194,15 +194,15 @@ def _meta(
     cleared: Sequence[int],
     rules: _Rules,
     reason: Reason,
-    kept: tuple[int, int],
+    kept: tuple[Sequence[int], int],
 ) -> CompactMeta:
     gone = [records[index] for index in cleared]
     tools = sum(record.kind == "tool" for record in gone)
-    evicted, unresolved = _evictions(records, cleared)
+    evicted, unresolved = _evictions(records, cleared, kept[0])
     return CompactMeta(
         reason=reason,
         tools_cleared=tools,
-        tools_kept=kept[0],
+        tools_kept=len(kept[0]),
         media_cleared=len(gone) - tools,
         media_kept=kept[1],
         keep_recent=rules.keep,
@@ -217,15 +217,18 @@ def _tokens(record: Record) -> int:
     return -(-record.chars // _CHARS_A_TOKEN) + MEDIA_TOKENS * record.media
 
 
-def _evictions(records: Sequence[Record], cleared: Sequence[int]) -> tuple[list[str], int]:
+def _evictions(
+    records: Sequence[Record], cleared: Sequence[int], kept: Sequence[int]
+) -> tuple[list[str], int]:
     """Paths whose text went, and how many results went that have none. A write that stays still
     has the text of its path."""
-    gone = set(cleared)
+    stays = set(kept)
     written = {
         record.paths[0]
         for index, record in enumerate(records)
         if record.role == "write" and len(record.paths) == 1
-        if index not in gone and not (record.error or record.cleared or record.pending)
+        if index in stays or record.kind == "other"
+        if not (record.error or record.cleared or record.pending)
     }
     evicted: dict[str, None] = {}
     unresolved = 0

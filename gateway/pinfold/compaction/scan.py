@@ -264,7 +264,7 @@ def _as_utf16(text: str) -> bytes:
 
 def clean_mime(mime: Any) -> str:
     """A media type as a placeholder names it: one line, no brackets, not long."""
-    if not isinstance(mime, str) or not mime:
+    if not isinstance(mime, str):
         return "application/octet-stream"
     line = _BRACKETS.sub("", _BREAKS.sub(" ", mime)).strip()
     return _as_utf16(line)[: 2 * _MIME_CHARS].decode("utf-16-le", "ignore")

@@ -540,8 +540,14 @@ class Mcp:
     def _list_prompts(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
         return {"prompts": memory.prompts()}
 
-    def _get_prompt(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
-        return memory.prompt(params.get("name"))
+    def _get_prompt(self, request: Request, params: dict[str, Any]) -> Any:
+        """It says where memory is, so that needs the session."""
+
+        def told() -> dict[str, Any]:
+            roots = self._native.gateway.sessions.get(_SESSION).roots
+            return memory.prompt(params.get("name"), roots)
+
+        return self._with_session(request, told)
 
     # Small things
 

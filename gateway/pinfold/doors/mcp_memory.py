@@ -1,11 +1,13 @@
 """Memory in MCP's words: documents are resources, what each profile asks of a model is a prompt."""
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pinfold_protocol.errors import RpcError, invalid_params, short
 
 if TYPE_CHECKING:
+    from pinfold.memory.roots import RootPath
     from pinfold_protocol.memory import MemoryDocument
 
 _MARKDOWN = "text/markdown"
@@ -115,15 +117,18 @@ def prompts() -> list[dict[str, Any]]:
     ]
 
 
-def prompt(name: Any) -> dict[str, Any]:
-    """One prompt. Raises RpcError (-32602) for a name that there is not."""
+def prompt(name: Any, roots: "Sequence[RootPath]") -> dict[str, Any]:
+    """One prompt, for a session with these roots. Raises RpcError (-32602) for a name that there is
+    not."""
     from pinfold.memory.prompts import prompt_rules
     from pinfold_protocol.session import PROFILES
 
     for profile, scope in PROFILES.items():
         if name == _name(profile):
             rules = prompt_rules(profile, scope)
-            text = "\n".join(rules or ["Memory has no pinned documents that are protected here."])
+            rules = rules or ["Memory has no pinned documents that are protected here."]
+            where = ", ".join(f"{root.path} ({root.kind})" for root in roots)
+            text = "\n".join([*rules, f"Memory is in {where}; MEMORY.md in it is its index."])
             message = {"role": "user", "content": {"type": "text", "text": text}}
             about = f"What holds for memory {_ABOUT[profile]}."
             return {"description": about, "messages": [message]}

@@ -89,6 +89,7 @@ def instructions(profile: str, prefix: str, *, protected: bool) -> str:
     """For the model: what these tools are, and what holds in this session."""
     about = (
         f"File tools for a {profile} session. Read memory with {prefix}read_memory: what it "
-        "returns is kept when a long conversation is compacted."
+        "returns is kept when a long conversation is compacted. Called with a path outside of "
+        "memory, it says where memory is; MEMORY.md there is the index."
     )
     return " ".join([about, *sentences(protected=protected, dreaming=profile == "dream")])

@@ -158,8 +158,10 @@ def _confinement(case: _Case) -> Decision | None:
     if facts is None:
         return None
     if call.managed_only and managed(facts.target.real, facts.roots) is None:
+        where = _listed([root.path for root in facts.roots])
         reason = (
-            f"{call.name} reads managed memory only, and this file is outside of it. Use read_file."
+            f"{call.name} reads managed memory only, which is in {where}, and this file is "
+            "outside of it. Use read_file, or a path there."
         )
         return case.said("deny", "outside-memory", reason)
     member = {"read": "confine_reads", "change": "confine_writes"}.get(call.action)
@@ -311,7 +313,11 @@ def _default(case: _Case) -> Decision:
 
 def _roots(facts: Facts) -> str:
     paths = [root.path for root in facts.roots if root.included]
-    return " or ".join(paths) if paths else "memory, and no root of it is included"
+    return _listed(paths) if paths else "memory, and no root of it is included"
+
+
+def _listed(paths: list[str]) -> str:
+    return " or ".join(paths)
 
 
 def _because(facts: Facts) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pinfold_protocol.decision import RuleSource, RuleSpec, Verdict
-from pinfold_protocol.errors import invalid_params, short
+from pinfold_protocol.errors import invalid_params, perhaps, short
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -89,10 +89,7 @@ def _read(
 
 
 def _no_such_tool(tool: str, known: Collection[str]) -> str:
-    import difflib  # a hook starts for every call
-
-    near = difflib.get_close_matches(tool, known, n=1)
-    return f"there is no tool called {short(tool)!r}" + (f"; {near[0]!r}?" if near else "")
+    return f"there is no tool called {short(tool)!r}{perhaps(tool, known)}"
 
 
 def _read_paths(patterns: Sequence[str], anchors: Anchors, at: str) -> "GitIgnoreSpec":

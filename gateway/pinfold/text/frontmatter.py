@@ -81,9 +81,12 @@ def _topic(text: str) -> Topic | str:
 
 
 def _value(text: str, key: str) -> str:
-    """The rest of the first line that begins with a key; empty where there is none."""
-    at = text.find(key)
-    if at < 0:
-        return ""
-    start = at + len(key)
-    return text[start : text.index("\n", start)].strip(_BLANKS)
+    """The rest of the first line that begins with a key and goes on, if only with a blank; empty
+    where there is none."""
+    start = 0
+    while (at := text.find(key, start)) >= 0:
+        start = at + len(key)
+        end = text.index("\n", start)
+        if start < end:
+            return text[start:end].strip(_BLANKS)
+    return ""

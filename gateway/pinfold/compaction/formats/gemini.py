@@ -101,6 +101,6 @@ def _cleared(part: dict[str, Any], found: Found) -> dict[str, Any]:
     response = dict(part[key])
     response.pop("parts", None)
     if found.kind != "tool":
-        return {**part, key: response}
+        return {key: response}
     response["response"] = {"output": CLEARED_TEXT}
     return {key: response}

@@ -44,7 +44,7 @@ def read(arguments: "Sequence[str]") -> Flags:
             value = rest.pop(0)
         _TAKEN[name](flags, value)
     if not flags.host:
-        raise BadFlags("--host is missing: whose event is it, claude-code's or qwen-code's?")
+        raise BadFlags("--host is missing: give claude-code or qwen-code")
     if flags.profile is None:  # whoever says nothing wants what hooks are for
         flags.profile = "main"
         flags.scope.setdefault("protectPinned", True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PASSED, BLOCKED = 0, 2
 _GRACE = 1.0
+_WAITING = "pinfold hook: a host gives this an event on stdin. For people: `pinfold hook --help`.\n"
 _READING = ("read", "list", "none")
 
 
@@ -81,6 +82,8 @@ class _Hook:
             flags, problem = _flags(arguments)
             self.host = flags.host
             self.watch(flags.deadline)
+            if os.isatty(0):
+                _write(2, _WAITING)
             self.event = events.parse(_all_of(0))
             if problem is not None:
                 raise problem
@@ -89,6 +92,8 @@ class _Hook:
             self.give_up(str(error))
         except NotUnderstood as error:
             self.give_up(f"the event cannot be understood: {error}")
+        except KeyboardInterrupt:
+            self.give_up("interrupted")
         except BaseException as error:  # noqa: BLE001 - the guard at the door: a bug is answered too
             self.give_up(f"a fault of ours ({type(error).__name__}); `pinfold doctor` may say more")
 

@@ -8,7 +8,7 @@ from pinfold.doors.hook.hosts import Host
 from pinfold.doors.scanning import loads
 from pinfold.policy.rules import Anchors, Rule, read_rules
 from pinfold_protocol.decision import RuleSpec
-from pinfold_protocol.errors import RpcError
+from pinfold_protocol.errors import RpcError, perhaps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ _OURS = (
     *("read_file", "read_memory", "write_file", "edit"),
     *("grep_search", "list_directory", "run_shell_command"),
 )
+_MEMBERS = ("decision", "tools", "paths")
 _DECISIONS = ("allow", "ask", "deny")
 _LARGEST = 1 << 24
 
@@ -52,8 +53,9 @@ def _real(path: str) -> str:
 def _spec(raw: "Any", host: Host, at: str) -> RuleSpec:
     if not isinstance(raw, dict):
         raise BadFlags(f"{at} must be an object")
-    if unknown := set(raw) - {"decision", "tools", "paths"}:
-        raise BadFlags(f"{at}.{min(unknown)} is not a known member")
+    if unknown := set(raw).difference(_MEMBERS):
+        name = min(unknown)
+        raise BadFlags(f"{at}.{name} is not a known member{perhaps(name, _MEMBERS)}")
     decision: Any
     tools: Any
     paths: Any
