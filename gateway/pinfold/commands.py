@@ -75,16 +75,21 @@ def hook(options: argparse.Namespace) -> int:
 def _hook_flags(options: argparse.Namespace) -> list[str]:
     """As a host is to give them; which project it is, the host says itself."""
     single = ("host", "profile", "rules", "layout", "deadline")
-    given = [(name, value) for name in single if (value := getattr(options, name)) is not None]
+    found = ((name, getattr(options, name, None)) for name in single)
+    given = [(name, value) for name, value in found if value is not None]
     if options.rules is not None:
         given = [(n, os.path.abspath(v) if n == "rules" else v) for n, v in given]
-    given += [(name, value) for name in ("scope", "memory") for value in getattr(options, name)]
+    many = ("scope", "memory")
+    given += [(name, value) for name in many for value in getattr(options, name, ())]
     return [word for name, value in given for word in (f"--{name}", value)]
 
 
 def explain(options: argparse.Namespace) -> int:
     """`pinfold explain`."""
+    if options.host is not None:
+        return _explain_hook(options)
     from pinfold import explaining
+    from pinfold.tools.registry import as_call
     from pinfold_protocol.decision import ExplainParams
     from pinfold_protocol.errors import RpcError
 
@@ -92,6 +97,7 @@ def explain(options: argparse.Namespace) -> int:
         settings = _settings(options)
         gateway, session = _open(options, _rules(options), settings)
         argument = {"grep_search": "path", "list_directory": "path", "run_shell_command": "command"}
+        options.tool = options.tool or "edit"
         name = argument.get(options.tool, "file_path")
         params = ExplainParams(session.session_id, options.tool, {name: options.path})
         decision = explaining.explain(gateway, params)
@@ -100,8 +106,42 @@ def explain(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(decision)
     else:
-        _draw_decision(decision, options, session, settings)
+        known = as_call(options.tool).action != "unknown"
+        about = (f"{options.tool} in a {session.profile} session", session.profile, settings.path)
+        _draw_decision(decision, *about, known=known)
     return ALLOWED if decision.decision == "allow" else DENIED
+
+
+def _explain_hook(options: argparse.Namespace) -> int:
+    """The same for a tool of a host's own, as its hook would decide with these flags."""
+    from pinfold.doors.hook.events import Event, NotUnderstood
+    from pinfold.doors.hook.flags import BadFlags, read
+    from pinfold.doors.hook.hosts import HOSTS
+    from pinfold.doors.hook.judge import bench
+    from pinfold_protocol.errors import ToolError
+
+    tools = HOSTS[options.host].tools
+    options.tool = options.tool or next(n for n, each in tools.items() if each.name == "edit")
+    known = tools.get(options.tool)
+    member = known.paths[0] if known is not None and known.paths else "file_path"
+    try:
+        flags = read(_hook_flags(options))
+        flags.project = os.path.abspath(os.path.expanduser(options.project))
+        members = {"cwd": flags.project, "tool_name": options.tool}
+        event = Event({**members, "tool_input": {member: options.path}})
+        decision = bench(flags, event).judge(event)
+    except (BadFlags, NotUnderstood) as error:
+        return _failed(str(error))
+    except ToolError as error:
+        return _failed(error.message)
+    if options.json:
+        _print_json(decision)
+    elif decision is None:
+        print(f"  pinfold has nothing to say of {options.tool}: the host decides")
+    else:
+        said = f"{options.tool} of {options.host}, by the hook"
+        _draw_decision(decision, said, flags.profile or "main", known=known is not None)
+    return ALLOWED if decision is None or decision.decision == "allow" else DENIED
 
 
 def roots(options: argparse.Namespace) -> int:
@@ -341,7 +381,7 @@ _VERDICTS = {
 
 
 def _draw_decision(
-    decision: Decision, options: argparse.Namespace, session: SessionResult, settings: Settings
+    decision: Decision, call: str, profile: str, settings: str | None = None, *, known: bool = True
 ) -> None:
     from rich.padding import Padding
     from rich.table import Table
@@ -349,12 +389,10 @@ def _draw_decision(
 
     from pinfold.terminal import console, shown
     from pinfold.text.visible import visible
-    from pinfold.tools.registry import as_call
 
     out = console()
     verdict = _VERDICTS[decision.decision]
-    call = visible(f"   {options.tool} in a {session.profile} session")
-    out.print(Text.assemble(verdict, call))
+    out.print(Text.assemble(verdict, visible(f"   {call}")))
     out.print(Padding(shown(decision.reason), (0, 0, 0, 4), expand=False))
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
@@ -365,13 +403,13 @@ def _draw_decision(
         "leads to": decision.resolved_path if decision.resolved_path != decision.path else None,
         "memory": f"{decision.root} root" if decision.root else None,
         "rule": decided,
-        "from": _source(decision, session.profile),
-        "settings": settings.path,
+        "from": _source(decision, profile),
+        "settings": settings,
     }
     for name, value in rows.items():
         if value is not None:
             table.add_row(f"    {name}", shown(value))
-    if as_call(options.tool).action == "unknown":
+    if not known:
         table.add_row("    note", Text("pinfold does not know this tool", "yellow"))
     out.print(table)
 

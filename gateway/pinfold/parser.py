@@ -77,9 +77,14 @@ def build() -> Parser:
     )
     explain.add_argument(
         "--tool",
-        default="edit",
         help="edit (default), write_file, read_file, read_memory, grep_search, list_directory, "
         "run_shell_command, or any other name that a host gives to a tool",
+    )
+    explain.add_argument(
+        "--host",
+        choices=_HOOK_HOSTS,
+        help="ask its hook about a tool of the host's own, such as Write; then the session is what "
+        "`pinfold hook` has by these options, and no settings count",
     )
     _rules_option(explain)
     _session_options(explain, "dream")

@@ -76,6 +76,7 @@ Examples:
   pinfold explain src/main.py --tool write_file --profile main
   pinfold explain 'grep -r invoice . | head' --tool run_shell_command
   pinfold explain docs/a.md --rules rules.json --json
+  pinfold explain docs/a.md --host claude-code --tool Write
 
 Exit status: 0 allow, 1 deny or ask, 2 it could not be decided.
 """,

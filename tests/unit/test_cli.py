@@ -281,6 +281,30 @@ def test_what_a_session_refuses_the_doctor_finds(tmp_path: Path, text: str, word
     assert wrong[0]["title"].startswith(f"{path}: ") and words in wrong[0]["title"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["MEMORY/pinned/a.md"], 1, "Edit of claude-code, by the hook"),
+        (["MEMORY/pinned/a.md", "--tool", "Write"], 1, "Pinned project memory is read-only"),
+        (["MEMORY/a.md", "--tool", "Write"], 0, "ALLOW"),
+        (["MEMORY/pinned/a.md", "--tool", "Read"], 0, "ALLOW"),
+        (["MEMORY/pinned/a.md", "--tool", "Write", "--profile", "main"], 0, "ALLOW"),
+        (["src.py", "--tool", "Write", "--profile", "dream"], 1, "outside-memory"),
+        (["MEMORY/pinned/a.md", "--tool", "mcp__x__put"], 1, "pinfold does not know this tool"),
+        (["x", "--tool", "WebFetch"], 0, "nothing to say of WebFetch"),
+        (["rm x", "--tool", "Bash", "--scope", "shell=read-only"], 1, "shell"),
+        (["x", "--scope", "shel=x"], 2, "no member 'shel'"),
+        (["", "--tool", "Write"], 2, "empty"),
+    ],
+)
+def test_explain_asks_a_hook(tmp_path: Path, arguments: list[str], status: int, words: str) -> None:
+    roots = pinfold(tmp_path, "roots", "--path", "project", "--layout", "claude")
+    given = [each.replace("MEMORY", roots.stdout.strip()) for each in arguments]
+    result = pinfold(tmp_path, "explain", "--host", "claude-code", *given)
+    assert result.returncode == status, (result.stdout, result.stderr)
+    assert words in result.stdout + result.stderr
+
+
 def test_memory_that_is_in_no_root_is_named(tmp_path: Path) -> None:
     theirs = pinfold(tmp_path, "roots", "--path", "project", "--layout", "claude").stdout.strip()
     os.makedirs(theirs)

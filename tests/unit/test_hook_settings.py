@@ -124,7 +124,9 @@ def test_an_older_entry_is_brought_up_to_date_and_others_stay() -> None:
     ("text", "said"),
     [
         ("{", "line 1"),
-        ('{\n"a": 1,\n}', "it is not JSON"),
+        ('{\n"a": 1,\n}', "line 2: there is a comma too many"),
+        ('{"a": [\n1,\n]}', "line 2: there is a comma too many"),
+        ('{"a": }', "it is not JSON"),
         ("[]", "must be an object"),
         ("{} {}", "it"),
         ('{"hooks": []}', "hooks must be an object"),

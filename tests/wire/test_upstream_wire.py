@@ -554,7 +554,12 @@ def test_one_that_ends_by_itself_at_the_end_of_input_is_not_killed_first(place: 
     ("up", "words"),
     [
         ({"command": "/nowhere/at/all"}, "No such file"),
-        ({"command": "sh", "args": ["-c", "echo sorry >&2; exit 3"]}, "sorry"),
+        (
+            {"command": "sh", "args": ["-c", "echo sorry >&2; exit 3"]},
+            "up cannot be started: it ended, with status 3 (it said: sorry)",
+        ),
+        ({"command": "false"}, "it ended, with status 1"),
+        ({"command": "sh", "args": ["-c", "kill -9 $$"]}, "it ended, by signal 9"),
         ({"command": "cat", "cwd": "/nowhere"}, "/nowhere"),
     ],
 )

@@ -133,6 +133,7 @@ def _write(
     gateway: "Gateway", session: "SessionResult", path: str, text: str, digest: str | None
 ) -> None:
     """As the gateway writes any file: whole or not at all, and only over what was read."""
+    from pinfold_protocol.errors import ToolError
     from pinfold_protocol.tools import ToolsCallParams
 
     arguments: dict[str, Any] = {"file_path": path, "content": text}
@@ -142,8 +143,8 @@ def _write(
     else:
         arguments["expected_sha256"] = digest
     result = gateway.call(ToolsCallParams(session.session_id, tool, arguments))
-    if result.is_error:
-        raise Unusable(getattr(result.content[0], "text", "it cannot be written"))
+    if result.is_error:  # it says which file
+        raise ToolError("io", getattr(result.content[0], "text", "it cannot be written"))
 
 
 def _draw_diff(path: str, before: str, after: str) -> None:
@@ -156,7 +157,8 @@ def _draw_diff(path: str, before: str, after: str) -> None:
     styles = {"+": "green", "-": "red", "@": "cyan"}
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
     for line in list(lines)[2:]:
-        out.print(Text(f"  {visible(line)}", styles.get(line[:1], "")), soft_wrap=True)
+        shown = visible(line.expandtabs(4))
+        out.print(Text(f"  {shown}", styles.get(line[:1], "")), soft_wrap=True)
 
 
 def _agreed(path: str) -> bool:

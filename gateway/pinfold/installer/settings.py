@@ -210,8 +210,11 @@ class _Document:
         self.raw = text.encode()
         root = _parser().parse(self.raw).root_node
         if root.has_error:
-            line = _first_error(root).start_point[0] + 1
-            raise Unusable(f"line {line}: it is not JSON")
+            wrong = _first_error(root)
+            before = wrong.prev_sibling if wrong.is_missing else None
+            comma = b"," in (wrong.text, before and before.text)
+            why = "there is a comma too many" if comma else "it is not JSON"
+            raise Unusable(f"line {wrong.start_point[0] + 1}: {why}")
         values = [child for child in root.named_children if child.type != "comment"]
         if len(values) != 1:
             raise Unusable("it must hold one object")

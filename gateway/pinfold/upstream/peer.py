@@ -34,6 +34,8 @@ LAST_SECONDS = 2.0
 _BACKOFF = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 _LONGEST_WAIT = 2.0
 """A call waits for the next start so long, and fails where it would be longer."""
+_LINGER_SECONDS = 0.2
+"""Between the end of what an upstream says and its own, if it ends by itself."""
 _STEADY_SECONDS = 60.0
 _MOST_PAGES = 100
 _MOST_TOOLS = 1000
@@ -52,6 +54,8 @@ class _Life:
         self.changed = threading.Condition()
         self.over = False
         self.ended = False
+        self.status: int | None = None
+        """With which it ended, where it did so by itself; a signal counts below zero."""
         self.questions: Questions
 
 
@@ -173,20 +177,25 @@ class Peer:
         try:
             self._greet(life, time.monotonic() + START_SECONDS)
         except (ToolError, RpcError, TimeoutError) as error:
+            by_itself = life.over
             self._over(life, END_SECONDS)
             self._failed()
-            raise ToolError("backend", self._why_not(child, error)) from None
+            raise ToolError("backend", self._why_not(life, error, by_itself)) from None
         self._life = life
         self._started = time.monotonic()
         if self._closed:  # meanwhile
             self._over(life, END_SECONDS)
         return life
 
-    def _why_not(self, child: Child, error: Exception) -> str:
+    def _why_not(self, life: _Life, error: Exception, by_itself: bool) -> str:
         why = f"it did not answer within {START_SECONDS:.0f} seconds"
-        if not isinstance(error, TimeoutError):
+        if by_itself:
+            with life.changed:
+                life.changed.wait_for(lambda: life.ended, END_SECONDS)
+            why = f"it ended{_by(life.status)}"
+        elif not isinstance(error, TimeoutError):
             why = short(getattr(error, "message", ""))
-        said = short(child.last_words)
+        said = short(life.child.last_words)
         return f"{self.name} cannot be started: {why}" + (f" (it said: {said})" if said else "")
 
     def _greet(self, life: _Life, deadline: float) -> None:
@@ -245,7 +254,7 @@ class Peer:
             self._failures = 0 if steady else self._failures
             self._failed()
             self._tell("it has ended; it is started again when it is needed")
-        self._over(life, 0.0)
+        self._over(life, _LINGER_SECONDS)
 
     def _over(self, life: _Life, seconds: float) -> None:
         """It has ended, or is to end. What waits for it fails; it is never sent again."""
@@ -262,9 +271,9 @@ class Peer:
                 what = "it had not been told to do this"
             message = f"{self.name} has ended before it answered; {what}."
             each.settle(error=ToolError("backend", message))
-        life.child.end(seconds)
+        status = life.child.end(seconds)
         with life.changed:
-            life.ended = True
+            life.status, life.ended = status, True
             life.changed.notify_all()
 
     # Messages to it
@@ -449,6 +458,12 @@ class Peer:
         if what not in self._reported:
             self._reported.add(what)
             self._events.on_trouble(f"upstream {self.name}: {what}")
+
+
+def _by(status: int | None) -> str:
+    if status is None:
+        return ""
+    return f", by signal {-status}" if status < 0 else f", with status {status}"
 
 
 def _is_tool(tool: Any) -> bool:
