@@ -32,7 +32,7 @@ from pinfold.tools.base import Outcome, ToolType, Workplace
 from pinfold.tools.registry import IGNORED_ARGUMENTS, as_call
 from pinfold_protocol.convert import structure, unstructure
 from pinfold_protocol.decision import Decision
-from pinfold_protocol.errors import RpcError, ToolError
+from pinfold_protocol.errors import RpcError, ToolError, kept
 from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
 from pinfold_protocol.session import Limits
 from pinfold_protocol.tools import (
@@ -144,6 +144,10 @@ class Answer(msgspec.Struct, frozen=True):
     error: ToolError | None = None
     tag: RetentionTag | None = None
     published: bool = False
+
+    def __post_init__(self) -> None:
+        if self.error is not None:
+            kept(self.error)
 
     @property
     def denied(self) -> bool:

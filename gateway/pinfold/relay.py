@@ -29,7 +29,7 @@ from pinfold.upstream.peer import Peer
 from pinfold.upstream.waiting import GaveUp, Params, Waiting
 from pinfold_protocol.convert import unstructure
 from pinfold_protocol.decision import Decision, RootKind
-from pinfold_protocol.errors import ToolError, short
+from pinfold_protocol.errors import ToolError, kept, short
 from pinfold_protocol.retention import RETENTION_KEY, RetentionTag
 from pinfold_protocol.tools import (
     DECISION_KEY,
@@ -63,6 +63,10 @@ class Relayed(msgspec.Struct, frozen=True):
     tag: RetentionTag | None = None
     path: str | None = None
     effects: tuple[Effect, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.error is not None:
+            kept(self.error)
 
     @property
     def denied(self) -> bool:

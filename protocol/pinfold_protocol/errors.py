@@ -1,6 +1,6 @@
 """JSON-RPC error codes, tool error kinds, and the two exceptions that carry them."""
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,6 +73,17 @@ class ToolError(Exception):
 
 _LONGEST_MISTAKE = 64
 """Characters of a name that others are compared with."""
+
+
+_E = TypeVar("_E", bound=BaseException)
+
+
+def kept(error: _E) -> _E:
+    """An error that is kept: as data, or to be raised again by others. It lets go of where it came
+    from, whose frames hold all that a call did, and perhaps the error itself: such a ring would
+    stay in memory until a collection."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error
 
 
 def short(text: str) -> str:

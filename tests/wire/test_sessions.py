@@ -412,3 +412,34 @@ def test_tools_are_listed_flat_and_annotated(raw: Raw, project: Path) -> None:
         assert "file_path" in schema["required"]
         assert tool["annotations"]["readOnlyHint"] is tool["name"].startswith("read")
         assert all("description" in each for each in schema["properties"].values())
+
+
+_EACH = 4 << 20
+_TIMES = 16
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how much is resident is asked of /proc")
+def test_changes_that_come_to_nothing_leave_nothing(raw: Raw, project: Path) -> None:
+    """Cancelled while a thread is at it, stale, refused, not explained: in a ring each of them would stay."""
+    session = raw.open(project)["sessionId"]
+
+    def change(number: int, **more: Any) -> dict[str, Any]:
+        arguments = {"file_path": f"{number}/a", "content": "y" * _EACH, **more}
+        params = {"sessionId": session, "name": "write_file", "arguments": arguments}
+        return request(number, "tools/call", params)
+
+    for number in range(_TIMES):
+        (project / str(number)).mkdir()
+        held = Held(project / str(number))
+        raw.send(change(number))
+        raw.result("memory/roots", {"sessionId": session})
+        raw.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": number}})
+        assert raw.receive()["error"]["code"] == -32800
+        held.release()
+        for more in ({"expected_sha256": "0" * 64}, {"bogus": 1}):
+            raw.send(change(number, **more))
+            assert raw.receive()["result"]["isError"]
+        raw.send({**change(number, file_path=5), "method": "policy/explain"})
+        assert raw.receive()["error"]["code"] == -32602
+    resident = resident_kib(raw.process.pid)
+    assert resident < _TIMES * _EACH >> 10, f"{resident} KiB; each time leaves something"

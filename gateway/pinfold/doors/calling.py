@@ -21,6 +21,7 @@ from pinfold.policy.names import collapse
 from pinfold.session import Session
 from pinfold.tools.registry import TOOLS
 from pinfold_protocol.convert import unstructure
+from pinfold_protocol.errors import kept
 from pinfold_protocol.tools import ToolsCallParams
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Calling:
             except WouldBlock:
                 pass
             except Asking as error:
-                asking = error
+                asking = kept(error)
         call = _Call(request, params, ticket, session, questions)
         call.local = True
         return self._answered(call, asking)
@@ -196,7 +197,7 @@ class Calling:
             try:
                 return await self._work(call)
             except Asking as error:
-                asking = error
+                asking = kept(error)
         call.questions = None
         return await self._work(call)
 
@@ -258,7 +259,7 @@ class Calling:
             try:
                 return await self._work(call)
             except Asking as error:
-                asking = error
+                asking = kept(error)
         over: asyncio.Future[None] = self._loop.create_future()
         self._asking.update(dict.fromkeys(paths, over))
         turn.leave(None)

@@ -96,7 +96,7 @@ class Mcp:
         self._flags = flags
         self._loop = asyncio.get_running_loop()
         self._version: str | None = None
-        self._refused: RpcError | None = None
+        self._refused: tuple[int, str, Any] | None = None
         self._capabilities: Any = {}
         self._settings: Settings | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -116,7 +116,7 @@ class Mcp:
         known = stateless or self._version is not None
         if not known and request.method not in ("ping", "server/discover"):
             if self._refused is not None:
-                raise self._refused
+                raise RpcError(*self._refused)
             key = f"{_META}protocolVersion"
             raise invalid_params(f"_meta.{key}", "is missing; or send initialize first")
         handler = _HANDLERS.get(request.method)
@@ -158,7 +158,7 @@ class Mcp:
         try:
             return self._initialize(params)
         except RpcError as error:
-            self._refused = error
+            self._refused = (error.code, error.message, error.data)
             raise
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ what can block runs on pools (`workers`); tool calls have rules of their own (`c
 """
 
 import asyncio
+import gc
 import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -261,6 +262,7 @@ class Native:
             self._loop.call_later(_REST_SECONDS, self._rest)
         else:
             self.gateway.rest()
+            gc.collect()  # what is still held in rings, of libraries or of ours
             heap.give_back()
 
     # Requests

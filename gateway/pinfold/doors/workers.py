@@ -19,7 +19,7 @@ _BEHIND_BYTES = 1 << 20
 `_ANSWER_BYTES` to come, and all of them must fit below `CONGESTED`."""
 
 Begun = list[asyncio.Future[Any]]
-"""Gets the future of a work, which ends with its thread, not with the request."""
+"""Has the future of a work while its thread is at it, which may be longer than the request is."""
 
 
 class Workers:
@@ -71,6 +71,8 @@ class Workers:
                 self._abandoned += 1
                 no_longer_counts()
             raise
+        finally:
+            del running  # an error that it has leads to this frame
 
     async def run_upstream(self, work: Callable[[], Any], begun: Begun | None = None) -> Any:
         """The same for work that another process does, and may never end: it takes no room from
@@ -85,6 +87,8 @@ class Workers:
             return await asyncio.shield(running)
         except Cancelled:
             raise asyncio.CancelledError from None
+        finally:
+            del running
 
     def _start(
         self, pool: ThreadPoolExecutor, work: Callable[[], Any], begun: Begun | None
@@ -93,6 +97,7 @@ class Workers:
         running.add_done_callback(heed)
         if begun is not None:
             begun.append(running)
+            running.add_done_callback(begun.remove)
         return running
 
     async def _room(self) -> None:
