@@ -21,7 +21,7 @@ help: ## Show this
 demo: $(VENV)/.runtime ## See it work, in a temporary directory
 	@$(BIN)/pinfold demo
 
-test: $(VENV)/.dev ## Run the tests (under two minutes on two cores)
+test: $(VENV)/.dev ## Run the tests (some two minutes on two cores)
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 check: $(VENV)/.dev ## Formatter, linter, types, layers

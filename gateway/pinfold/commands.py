@@ -107,8 +107,9 @@ def explain(options: argparse.Namespace) -> int:
         _print_json(decision)
     else:
         known = as_call(options.tool).action != "unknown"
-        about = (f"{options.tool} in a {session.profile} session", session.profile, settings.path)
-        _draw_decision(decision, *about, known=known)
+        call = f"{options.tool} in a {session.profile} session"
+        note = _likely(options.path, session) if known else _UNKNOWN
+        _draw_decision(decision, call, session.profile, settings.path, note)
     return ALLOWED if decision.decision == "allow" else DENIED
 
 
@@ -140,7 +141,8 @@ def _explain_hook(options: argparse.Namespace) -> int:
         print(f"  pinfold has nothing to say of {options.tool}: the host decides")
     else:
         said = f"{options.tool} of {options.host}, by the hook"
-        _draw_decision(decision, said, flags.profile or "main", known=known is not None)
+        note = _UNKNOWN if known is None else None
+        _draw_decision(decision, said, flags.profile or "main", None, note)
     return ALLOWED if decision is None or decision.decision == "allow" else DENIED
 
 
@@ -380,8 +382,20 @@ _VERDICTS = {
 }
 
 
+_UNKNOWN = "pinfold does not know this tool"
+
+
+def _likely(path: str, session: SessionResult) -> str | None:
+    """What else may have been meant by a path that counts from the project."""
+    if os.path.isabs(path) or path.startswith("~"):
+        return None
+    inside = [f"{root.path}/{path}" for root in session.roots]
+    found = next((each for each in inside if os.path.lexists(each)), None)
+    return found and f"it counts from the project; in memory there is {found}"
+
+
 def _draw_decision(
-    decision: Decision, call: str, profile: str, settings: str | None = None, *, known: bool = True
+    decision: Decision, call: str, profile: str, settings: str | None, note: str | None
 ) -> None:
     from rich.padding import Padding
     from rich.table import Table
@@ -409,8 +423,8 @@ def _draw_decision(
     for name, value in rows.items():
         if value is not None:
             table.add_row(f"    {name}", shown(value))
-    if not known:
-        table.add_row("    note", Text("pinfold does not know this tool", "yellow"))
+    if note is not None:
+        table.add_row("    note", shown(note, "yellow"))
     out.print(table)
 
 

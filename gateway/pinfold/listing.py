@@ -41,13 +41,14 @@ def _table(documents: Sequence[MemoryDocument], now: datetime) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 2))
-    for _ in range(4):
-        table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for head in ("          ", "title", "type", "age"):
+        table.add_column(head, no_wrap=True)
+    table.add_column("path in the root", overflow="fold")
     for each in documents:
         mark = Text("    pinned" if each.pinned else "", "bold green")
-        title = each.title if len(each.title) <= _LONGEST else f"{each.title[: _LONGEST - 1]}…"
+        name = each.title if each.title != each.type else "(no name)"
+        title = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
         age = Text(_age(each.modified, now), "dim")
         row = (shown(title), Text(each.type, "cyan"), age, shown(each.relative_path, "dim"))
         table.add_row(mark, *row)

@@ -62,6 +62,14 @@ def test_explain_says_what_and_why(
     assert as_json["reason"] in " ".join(result.stdout.split())
 
 
+def test_explain_says_where_else_the_path_is(tmp_path: Path) -> None:
+    there = write(f"{memory_of(tmp_path)}/pinned/a.md", "curated")
+    note = f"it counts from the project; in memory there is {there}"
+    assert note in pinfold(tmp_path, "explain", "pinned/a.md").stdout
+    for path in (there, "pinned/b.md"):
+        assert "counts from" not in pinfold(tmp_path, "explain", path).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

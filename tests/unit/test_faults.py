@@ -167,25 +167,30 @@ from pathlib import Path
 from support import Embedded, decision, kind
 place = Embedded(Path(sys.argv[1])); session = place.open("dream")
 texts = ("a" * 6_000_000 + "\\n", "b" * 6_000_000 + "\\n")
-print("ready", flush=True)
 for n in range(10_000):
+    print(n, flush=True)
     result = place.call(session, "write_file", file_path=place.memory + "/t.md", content=texts[n % 2])
     assert kind(result) is None, result["content"]
 """
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)
 def test_c137_a_killed_writer_leaves_the_old_or_the_new(tmp_path: Path) -> None:
+    """Killed at any moment of one of its first writes."""
     place = Embedded(tmp_path)
     memory = place.memory
     path = write(f"{memory}/t.md", "a" * 6_000_000 + "\n")
     random.seed(7)
     seen = set()
-    for _ in range(25):
+    for round_ in range(25):
         command = [sys.executable, "-c", WRITER, str(tmp_path), str(Path(__file__).parents[1])]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
-            assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
-            time.sleep(random.uniform(0, 0.25))
+            assert writer.stdout is not None
+            for number in range(2 + round_ % 4):
+                began = time.monotonic()
+                assert writer.stdout.readline() == b"%d\n" % number
+            time.sleep(random.uniform(0, time.monotonic() - began))  # as long as one takes
             writer.send_signal(signal.SIGKILL)
         data = read(path)
         assert len(data) == 6_000_001 and len(set(data[:-1])) == 1

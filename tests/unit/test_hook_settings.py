@@ -251,7 +251,7 @@ def test_the_entry_runs(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("--install",), "--host is missing"),
-        (("--install", "--host", "vim"), "invalid choice"),
+        (("--install", "--host", "vim"), "must be one of claude-code, qwen-code, not 'vim'"),
         (("--install", "--host", "claude-code", "--scope", "x=1"), "no member 'x'"),
         (("--install", "--host", "claude-code", "--rules", "none.json"), "No such file"),
         (("--install", "--uninstall", "--host", "claude-code"), "not allowed with"),
