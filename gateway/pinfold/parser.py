@@ -42,12 +42,14 @@ class Parser(argparse.ArgumentParser):
         return f"there is no option {given}{perhaps(given.partition('=')[0], names)}"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            choices = [str(each) for each in action.choices]
-            if action.metavar == _COMMAND:
-                self.error(f"there is no command {value!r}{perhaps(value, choices)}")
-            problem = f"must be one of {', '.join(choices)}, not {value!r}{perhaps(value, choices)}"
-            raise argparse.ArgumentError(action, problem)
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(each) for each in action.choices]
+        if action.metavar == _COMMAND:
+            self.error(f"there is no command {value!r}{perhaps(value, choices)}")
+        name = "/".join(action.option_strings) or action.dest
+        problem = f"must be one of {', '.join(choices)}, not {value!r}{perhaps(value, choices)}"
+        self.error(f"{name}: {problem}")
 
 
 def build() -> Parser:

@@ -142,7 +142,7 @@ def test_what_is_written_reads_as_it_was(data: st.DataObject, cls: Any) -> None:
         ({"sessionId": 1}, tools.ToolsCallParams, "sessionId", "must be a string"),
         ({"zzz": 1, "aaa": 1}, tools.ToolsCallParams, "aaa", "is not a known member"),
         ({"file_path": "a", "filePath": "a"}, tools.ReadFileArguments, "filePath",
-         "is not a known member"),
+         "is not a known member; 'file_path'?"),
         ({"file_path": "a", "limit": 1.5}, tools.ReadFileArguments, "limit",
          "must be a whole number"),
         ({"file_path": "a", "limit": True}, tools.ReadFileArguments, "limit",
