@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinfold.doors import elicitation, told
 from pinfold.doors import mcp_memory as memory
-from pinfold.doors.order import heed, resolve
+from pinfold.doors.order import fail, heed, resolve
 from pinfold.doors.questions import Questions, question_id
 from pinfold.doors.rpc import Request, Rpc
 from pinfold.flags import checked_prefix
@@ -285,7 +285,7 @@ class Mcp:
                     raise error
                 resolve(place, start())
             except Exception as problem:  # noqa: BLE001 - handed on to whoever asked
-                place.set_exception(problem)
+                fail(place, problem)
 
     def _with_session(self, request: Request, start: Callable[[], Any]) -> Any:
         """What needs the session: at once where it is open, else in its turn."""

@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from pinfold_protocol.errors import RpcError, kept
+
 
 class Lane:
     """The messages that name one session, in order, while a session message is under way.
@@ -90,7 +92,7 @@ class Lanes:
             try:
                 resolve(place, start())
             except Exception as error:  # noqa: BLE001 - handed on to whoever asked
-                place.set_exception(error)
+                fail(place, error)
         if lane is not None and lane.waiting and session_id is not None:
             self._lanes[session_id].waiting.extend(lane.waiting)
             now = self._lanes[session_id]
@@ -119,6 +121,12 @@ def heed(future: "asyncio.Future[Any]") -> None:
     """Look at how a future ended: one that nobody looks at is logged by the loop."""
     if not future.cancelled():
         future.exception()
+
+
+def fail(place: "asyncio.Future[Any]", error: Exception) -> None:
+    """Hand an error on; the traceback only of one that will be logged, since it leads back to here,
+    where the place is."""
+    place.set_exception(kept(error) if isinstance(error, RpcError) else error)
 
 
 def resolve(place: "asyncio.Future[Any]", started: Any) -> None:
