@@ -67,6 +67,11 @@ class Decoded(msgspec.Struct, frozen=True):
     named: bool = False
 
     @property
+    def unknown(self) -> bool:
+        """Whether nothing says what encoding it is in, and it is not the usual one."""
+        return self.undecodable and not self.named and not self.mark
+
+    @property
     def shown(self) -> str:
         """The text for showing only: a lone surrogate is U+FFFD."""
         clean = self.encoding in _WITHOUT_SURROGATES and not self.undecodable

@@ -4,8 +4,9 @@ import errno
 
 from pinfold.paths.errors import from_errno
 from pinfold.paths.opened import CheckedPath
+from pinfold.text.boundaries import first_unsure
 from pinfold.text.codec import Decoded, Splice, codec_name, new_file, printable
-from pinfold.text.edit import ENOUGH, MANY, find, find_all, splices_for
+from pinfold.text.edit import ENOUGH, MANY, Span, find, find_all, splices_for
 from pinfold.text.lines import number_of
 from pinfold.tools.base import (
     DRY_RUN,
@@ -91,7 +92,7 @@ def _edited(
     for index, each in enumerate(replacements):
         place.require_wanted()
         try:
-            splices = splices_of(decoded.text, each)
+            splices = splices_of(decoded, each)
             decoded = decoded.spliced(splices)
         except ToolError as error:
             raise _located(error, index, len(replacements), old.decoded) from None
@@ -99,11 +100,35 @@ def _edited(
     return decoded, total
 
 
-def splices_of(text: str, replacement: Replacement) -> list[Splice]:
+def splices_of(decoded: Decoded, replacement: Replacement) -> list[Splice]:
     """What one replacement changes, in order.
 
-    Raises ToolError `no-match` or `ambiguous-match`, with a hint.
+    Raises ToolError `no-match` or `ambiguous-match`, with a hint, or `undecodable` where it might
+    tear a character of another encoding.
     """
+    spans = _matches(decoded.text, replacement)
+    splices = splices_for(decoded.text, spans, replacement.new_string)
+    if decoded.unknown:
+        _require_whole(decoded, [*spans, *((each.start, each.end) for each in splices)])
+    return splices
+
+
+def _require_whole(decoded: Decoded, places: list[Span]) -> None:
+    """What is matched, and what is changed of it, is whole characters in whatever encoding the
+    file is. An earlier edit of the same call put ASCII between whole ones: they still are."""
+    at = first_unsure(decoded.text, places)
+    if at is None:
+        return
+    line = number_of(decoded.text, at)
+    message = (
+        f"The file has bytes that are no valid {decoded.encoding}, and in line {line + 1} (offset "
+        f"{line}) old_string matches right beside a byte that is not ASCII: in other encodings "
+        "both may be one character, which would be torn. Name the encoding to edit it there."
+    )
+    raise ToolError("undecodable", message, line=line)
+
+
+def _matches(text: str, replacement: Replacement) -> list[Span]:
     wanted = replacement.old_string
     spans = find_all(text, wanted) if replacement.replace_all else find(text, wanted)
     if not spans:
@@ -122,7 +147,7 @@ def splices_of(text: str, replacement: Replacement) -> list[Splice]:
     if len(spans) > MANY:
         message = f"old_string occurs more than {MANY} times. Write the file whole instead."
         raise ToolError("too-large", message, limit=MANY)
-    return splices_for(text, spans, replacement.new_string)
+    return spans
 
 
 def _located(error: ToolError, index: int, count: int, decoded: Decoded) -> ToolError:

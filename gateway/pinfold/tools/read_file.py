@@ -199,7 +199,7 @@ def _undecodable(decoded: Decoded) -> ToolError:
     hint = f" It may be {guessed}, which is a guess: try encoding={guessed!r}." if guessed else ""
     message = (
         f"It is not valid UTF-8: byte {at}, in line {line + 1}, cannot be decoded.{hint} Name its "
-        "encoding to read it; ASCII text in it can be edited as it is."
+        "encoding to read it; ASCII text that is apart from such bytes can be edited as it is."
     )
     return ToolError("undecodable", message, line=line, byteOffset=at, guess=guessed)
 
