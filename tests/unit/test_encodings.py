@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from pinfold.text.boundaries import is_sure
-from pinfold.text.codec import Decoded, Splice, decode
+from pinfold.text.codec import Decoded, Splice, decode, escaping
 from pinfold.text.edit import find
 from pinfold.text.lines import normalize
 from pinfold_protocol.errors import ToolError
@@ -188,7 +188,7 @@ def test_a_splice_replaces_exactly_its_span_in_any_codec(codec: str, data: st.Da
         end = data.draw(st.integers(start, len(text)))
         outcome = decoded.spliced([Splice(start, end, "xy")])
     except ToolError:
-        return  # UTF-16 with half a character
+        return  # characters that cannot be told apart
     insert = "xy".encode(codec)
     at = outcome.data.find(insert)
     assume(insert not in raw)
@@ -197,8 +197,7 @@ def test_a_splice_replaces_exactly_its_span_in_any_codec(codec: str, data: st.Da
     before, after = outcome.data[:at], outcome.data[at + len(insert) :]
     assert raw.startswith(before) and raw.endswith(after)
     assert len(before) + len(after) <= len(raw)
-    errors = "strict" if codec.startswith("utf-16") else "surrogateescape"
-    assert before[len(decoded.mark) :].decode(codec, errors) == text[:start]
+    assert before[len(decoded.mark) :].decode(codec, escaping(codec)) == text[:start]
     assert outcome.text == text[:start] + "xy" + text[end:]
 
 

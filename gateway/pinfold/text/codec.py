@@ -1,11 +1,12 @@
 """Bytes to text and back, without loss: an edit splices bytes, and touches no others.
 
 A file is UTF-8 unless a mark says UTF-16 or UTF-32, or a caller names its encoding. A byte that
-cannot be decoded becomes a lone surrogate (PEP 383), so that it can be counted and is never
-written as anything else.
+cannot be decoded becomes a lone surrogate (as in PEP 383, U+DC00 and its value), so that it can be
+counted and is never written as anything else.
 """
 
 import codecs
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -26,9 +27,12 @@ _MARKS = (
 )
 # Codecs whose bytes mean something else depending on what stood before: not to be spliced.
 _STATEFUL = ("iso2022", "hz", "utf-7", "punycode", "idna", "unicode", "raw-unicode", "undefined")
-_WIDE = ("utf-16", "utf-32")
+_WIDE = {"utf-16": 2, "utf-32": 4}
+"""Encodings of units that have so many bytes."""
 _WITHOUT_SURROGATES = frozenset({"utf-8", "ascii", *(name for _, name in _MARKS)})
 """Encodings whose strict decoders make no lone surrogates."""
+_ESCAPED = re.compile("[\udc00-\udcff]")
+_ESCAPE = "pinfold.escape"
 MARK = "\ufeff"
 _IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 IMAGE_STARTS = frozenset((b"\x89", b"\xff", b"R", b"G"))
@@ -143,6 +147,7 @@ class _Offsets:
         self._text = decoded.text
         self._encoding = decoded.encoding
         self._unicode = decoded.encoding.startswith("utf-")
+        self._damaged = decoded.undecodable
         ascii_only = self._unicode and len(self.body) == len(self._text)
         self._one_byte_each = ascii_only or is_single_byte(decoded.encoding)
         self._table: list[int] | None = None
@@ -156,15 +161,20 @@ class _Offsets:
             self._table = self._table or self._tabulate()
             return self._table[index]
         character, offset = self._known if index >= self._known[0] else (0, 0)
-        part = self._text[character:index]
-        offset += len(part.encode(self._encoding, _errors(self._encoding)))
+        offset += self._size(self._text[character:index])
         self._known = (index, offset)
         return offset
+
+    def _size(self, part: str) -> int:
+        if (width := _width(self._encoding)) is None:
+            return len(part.encode(self._encoding, "surrogateescape"))
+        escaped = len(_ESCAPED.findall(part)) if self._damaged else 0
+        return len(part.encode(self._encoding, "surrogatepass")) - escaped * (width - 1)
 
     def _tabulate(self) -> list[int]:
         """Byte by byte: these codecs write some characters in more ways than one, and some of
         their codes mean two characters."""
-        decoder = codecs.getincrementaldecoder(self._encoding)(_errors(self._encoding))
+        decoder = codecs.getincrementaldecoder(self._encoding)(escaping(self._encoding))
         table = [0]
         for offset in range(len(self.body)):
             last = offset + 1 == len(self.body)
@@ -197,23 +207,40 @@ def is_single_byte(encoding: str) -> bool:
 
 
 def _is_escaped(char: str) -> bool:
-    return "\udc80" <= char <= "\udcff"
+    return "\udc00" <= char <= "\udcff"
 
 
-def _is_wide(encoding: str) -> bool:
-    return encoding.startswith(_WIDE)
+def _width(encoding: str) -> int | None:
+    """How many bytes a unit has, None where it is one."""
+    return _WIDE.get(encoding[:6])
 
 
-def _errors(encoding: str) -> str:
-    """PEP 383 needs an encoding in which a byte can stand for itself."""
-    return "strict" if _is_wide(encoding) else "surrogateescape"
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    found = error.object[error.start : error.end]
+    return "".join([chr(0xDC00 + byte) for byte in found]), error.end
+
+
+codecs.register_error(_ESCAPE, _escape)
+
+
+@lru_cache(maxsize=64)
+def escaping(encoding: str) -> str:
+    """What makes lone surrogates of bytes that cannot be decoded. Python's own is fast, but leaves
+    bytes below 0x80 alone, and goes on in the middle of a unit of several bytes."""
+    try:
+        if _width(encoding) is None and bytes(range(0x80)).decode(encoding):
+            return "surrogateescape"
+    except UnicodeDecodeError:
+        pass
+    return _ESCAPE
 
 
 def decode(data: bytes, encoding: str | None = None) -> Decoded:
     """Decode a file's bytes, in `encoding` if it is given.
 
-    Raises ToolError `binary`, `undecodable` (UTF-16 or UTF-32 that is damaged), or
-    `invalid-arguments` for an encoding that is none.
+    Raises ToolError `binary`, or `invalid-arguments` for an encoding that is none.
     """
     mark, name, named = encoding_of(data, encoding)
     return _decoded(data, mark, name, named=named)
@@ -272,15 +299,8 @@ def _decoded(data: bytes, mark: bytes, encoding: str, *, named: bool) -> Decoded
     body = data[len(mark) :] if mark else data
     try:
         return Decoded(data, body.decode(encoding), encoding, mark, named=named)
-    except UnicodeDecodeError as error:
-        try:
-            text = body.decode(encoding, _errors(encoding))
-        except UnicodeDecodeError:  # where a byte cannot stand for itself
-            at = error.start + len(mark)
-            message = (
-                f"It is not valid {encoding}: byte {at} and on. Name its encoding if you know it."
-            )
-            raise ToolError("undecodable", message, byteOffset=at) from None
+    except UnicodeDecodeError:
+        text = body.decode(encoding, escaping(encoding))
         return Decoded(data, text, encoding, mark, undecodable=True, named=named)
 
 

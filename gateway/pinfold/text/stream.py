@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from pinfold.text.codec import encoding_of
+from pinfold.text.codec import encoding_of, escaping, printable
 from pinfold.text.lines import Selection, Window, normalize
 from pinfold_protocol.errors import ToolError
 
@@ -22,7 +22,8 @@ def select_from(chunks: Iterable[bytes], encoding: str | None, window: Window) -
     """Cut `window` out of a file's bytes. Needs no more memory than `window.max_bytes` and two
     chunks; reads no further than it must.
 
-    Raises ToolError `binary`, `undecodable` or `invalid-arguments`, as decoding a whole file does.
+    Raises ToolError `binary` or `invalid-arguments`, as decoding a whole file does, and
+    `undecodable` where the encoding was not named.
     """
     source = iter(chunks)
     first = next(source, b"")
@@ -34,12 +35,14 @@ def select_from(chunks: Iterable[bytes], encoding: str | None, window: Window) -
 def _decoded(
     first: bytes, rest: Iterator[bytes], name: str, lenient: bool, offset: int
 ) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder(name)("replace" if lenient else "strict")
+    """What cannot be decoded is U+FFFD if that is wanted, byte by byte, as of a whole file."""
+    decoder = codecs.getincrementaldecoder(name)(escaping(name) if lenient else "strict")
     chunk: bytes | None = first
     while chunk is not None:
         following = next(rest, None)
         try:
-            yield decoder.decode(chunk, following is None)
+            text = decoder.decode(chunk, following is None)
+            yield printable(text) if lenient else text
         except UnicodeDecodeError as error:
             at = offset + max(0, error.start)
             message = f"It is not valid {name}, near byte {at}. Name its encoding if you know it."

@@ -195,11 +195,14 @@ def _outcome(selection: Selection, window: Window, details: ReadDetails, note: s
 
 def _undecodable(decoded: Decoded) -> ToolError:
     line, at = first_undecodable(decoded)
-    guessed = guess(decoded.data)
+    guessed = guess(decoded.data) if decoded.unknown else None
     hint = f" It may be {guessed}, which is a guess: try encoding={guessed!r}." if guessed else ""
+    if decoded.mark:
+        hint = f" Its mark says so: encoding={decoded.encoding!r} shows it, with U+FFFD there."
     message = (
-        f"It is not valid UTF-8: byte {at}, in line {line + 1}, cannot be decoded.{hint} Name its "
-        "encoding to read it; ASCII text that is apart from such bytes can be edited as it is."
+        f"It is not valid {decoded.encoding}: byte {at}, in line {line + 1}, cannot be decoded."
+        f"{hint} Name its encoding to read it; ASCII text that is apart from such bytes can be "
+        "edited as it is."
     )
     return ToolError("undecodable", message, line=line, byteOffset=at, guess=guessed)
 
