@@ -62,6 +62,10 @@ EDITS: list[tuple[str, bytes, list[tuple[str, str]], bytes]] = [
     ("NEL, LS and VT are no endings", "a\u2028b\x0bc\x85d\nx".encode(), [("x", "y\nz")],
      "a\u2028b\x0bc\x85d\ny\nz".encode()),
     ("lines keep theirs around an insertion", b"a\nb\r\nc\n", [("a\nb\nc", "a\nb\nX\nc")], b"a\nb\r\nX\r\nc\n"),
+    ("C008 exactly one mark by an edit", b"\xef\xbb\xbfa\n", [("a", "\ufeffb")], b"\xef\xbb\xbfb\n"),
+    ("C008 by a batch, in UTF-16", "a b".encode("utf-16"), [("a ", ""), ("b", "\ufeff\ufeffB")], "B".encode("utf-16")),
+    ("C006 no mark is added by an edit", b"a\n", [("a", "\ufeffb")], b"b\n"),
+    ("U+FEFF further on is a character", b"a\n", [("a", "a\ufeffb")], b"a\xef\xbb\xbfb\n"),
     ("non-ASCII", "→ Ω 😀\n".encode(), [("Ω", "ß")], "→ ß 😀\n".encode()),
 ]  # fmt: skip
 
@@ -127,6 +131,8 @@ WRITES: list[tuple[str, bytes | None, str, bytes]] = [
     ("C004 the mark is kept", b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n"),
     ("C006 no mark is added", b"a\n", "c\n", b"c\n"),
     ("C008 exactly one mark", b"\xef\xbb\xbfa\n", "\ufeffb\n", b"\xef\xbb\xbfb\n"),
+    ("C008 whatever it brings", b"\xef\xbb\xbfa\n", "\ufeff\ufeffb\n", b"\xef\xbb\xbfb\n"),
+    ("C006 no mark is added, asked for or not", b"a\n", "\ufeffc\n", b"c\n"),
     ("C011 new, in UTF-8", None, "→ Ω 😀\n", "→ Ω 😀\n".encode()),
     ("C014 bytes as given", None, "Write-Host ‘é’\n", "Write-Host ‘é’\n".encode()),
     ("C022 no CR in a new file", None, "#!/bin/sh\necho\n", b"#!/bin/sh\necho\n"),
@@ -156,6 +162,37 @@ def test_a_whole_write(bench: Bench, before: bytes | None, content: str, after: 
     found = details(result)
     assert found["created"] is (before is None) and found["changed"] is True
     assert found["bom"] is after.startswith((b"\xef\xbb\xbf", b"\xff\xfe"))
+
+
+# (before, a call, what is told of it)
+TOLD: list[tuple[bytes, dict[str, Any], str]] = [
+    (b"a\r\n", {"content": "b\n"}, ""),
+    (b"a\n", {"content": "b\r\n"}, " Line endings: lf -> crlf."),
+    (b"a\xe9\n", {"content": "b\n"}, " Encoding: it was no valid utf-8, and is utf-8 now."),
+    (b"a\xe9\n", {"content": "é\n", "encoding": "latin-1"}, ""),
+    (b"a\xe9\n", {"content": "b\n", "encoding": "latin-1"}, ""),
+    (b"\xff\xfea", {"content": "b"}, " Encoding: it was no valid utf-16-le, and is utf-16-le now."),
+    (b"a\xe9\n", {"old_string": "a", "new_string": "b"}, ""),
+    (b"a\n", {"content": "\ufeffb\n"}, " U+FEFF at its beginning was left out: no byte-order mark is added."),
+    (b"\xef\xbb\xbfa\n", {"content": "\ufeffb\n"}, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(("before", "call", "told"), TOLD)
+def test_what_else_a_change_does_is_told(
+    bench: Bench, before: bytes, call: dict[str, Any], told: str, dry_run: bool
+) -> None:
+    write(bench.path, before)
+    result = bench.call("write_file" if "content" in call else "edit", **call, dry_run=dry_run)
+    said = result["content"][0]["text"].partition("\n")[0]
+    assert said == f"{'Would change' if dry_run else 'Changed'} {bench.path}.{told}"
+
+
+def test_a_mark_alone_changes_nothing_and_is_told(bench: Bench) -> None:
+    write(bench.path, b"a\n")
+    result = bench.edit(("a", "\ufeffa"))
+    assert details(result)["changed"] is False and "U+FEFF" in result["content"][0]["text"]
 
 
 def test_two_edits_in_a_row_on_crlf(bench: Bench) -> None:

@@ -34,6 +34,7 @@ _WITHOUT_SURROGATES = frozenset({"utf-8", "ascii", *(name for _, name in _MARKS)
 _ESCAPED = re.compile("[\udc00-\udcff]")
 _ESCAPE = "pinfold.escape"
 MARK = "\ufeff"
+_MARKED = frozenset(name for _, name in _MARKS)
 _IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 IMAGE_STARTS = frozenset((b"\x89", b"\xff", b"R", b"G"))
 _MARK_STARTS = frozenset(mark[:1] for mark, _ in _MARKS)
@@ -60,7 +61,8 @@ class Splice(msgspec.Struct, frozen=True):
 class Decoded(msgspec.Struct, frozen=True):
     """A file's bytes and the text they mean, line endings as they are, without the mark.
 
-    `named`: the encoding was given by a caller, not found out.
+    `named`: the encoding was given by a caller, not found out. `mark_left_out`: what was put at its
+    beginning began with a mark, which is kept and never added.
     """
 
     data: bytes
@@ -69,6 +71,7 @@ class Decoded(msgspec.Struct, frozen=True):
     mark: bytes = b""
     undecodable: bool = False
     named: bool = False
+    mark_left_out: bool = False
 
     @property
     def unknown(self) -> bool:
@@ -86,6 +89,10 @@ class Decoded(msgspec.Struct, frozen=True):
 
         Raises ToolError where an insert cannot be encoded.
         """
+        if splices and splices[0].start == 0 and self._begins_with_mark(splices[0].insert):
+            first = msgspec.structs.replace(splices[0], insert=splices[0].insert.lstrip(MARK))
+            kept = msgspec.structs.replace(self, mark_left_out=True)
+            return kept.spliced([first, *splices[1:]])
         offsets = _Offsets(self)
         texts: list[str] = []
         parts: list[bytes] = [self.mark]
@@ -109,9 +116,18 @@ class Decoded(msgspec.Struct, frozen=True):
             )
         return encode(text, self.encoding)
 
-    def whole(self, text: str) -> bytes:
-        """`text` as the whole content, in this encoding and behind the same mark."""
-        return self.mark + encode(text, self.encoding)
+    def whole(self, text: str) -> "Decoded":
+        """`text` as the whole content, in this encoding and behind the same mark, or none.
+
+        Raises ToolError where it cannot be encoded.
+        """
+        left_out = self._begins_with_mark(text)
+        body = text.lstrip(MARK) if left_out else text
+        data = self.mark + encode(body, self.encoding)
+        return Decoded(data, body, self.encoding, self.mark, False, self.named, left_out)
+
+    def _begins_with_mark(self, text: str) -> bool:
+        return text.startswith(MARK) and self.encoding in _MARKED
 
 
 def encode(text: str, encoding: str) -> bytes:

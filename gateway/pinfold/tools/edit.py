@@ -73,7 +73,7 @@ def _run(arguments: EditArguments, path: CheckedPath, place: Workplace) -> Outco
         require_fresh(path, old)
     details = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=False)
     done = EditDetails(**details, replacements=count)
-    return Outcome(summary(details, old, arguments.dry_run), done, before=old.sha256)
+    return Outcome(summary(details, old, new, arguments.dry_run), done, before=old.sha256)
 
 
 def _created(old: Old, replacement: Replacement, path: CheckedPath) -> Decoded:

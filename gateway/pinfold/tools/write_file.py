@@ -1,9 +1,7 @@
 """`write_file`: a whole new content, in the file's own ending and mark."""
 
-import msgspec
-
 from pinfold.paths.opened import CheckedPath
-from pinfold.text.codec import MARK, Decoded, codec_name, new_file
+from pinfold.text.codec import Decoded, codec_name, new_file
 from pinfold.text.edit import fit_endings
 from pinfold.tools.base import (
     DRY_RUN,
@@ -31,8 +29,7 @@ def new_content(content: str, old: Decoded | None, encoding: str | None) -> Deco
     """The file after a whole write: as given for a new one, else like the old one."""
     if old is None:
         return new_file(content, encoding)
-    body = fit_endings(content.removeprefix(MARK) if old.mark else content, old.text)
-    return msgspec.structs.replace(old, data=old.whole(body), text=body, undecodable=False)
+    return old.whole(fit_endings(content, old.text))
 
 
 def _run(arguments: WriteFileArguments, path: CheckedPath, place: Workplace) -> Outcome:
@@ -42,7 +39,7 @@ def _run(arguments: WriteFileArguments, path: CheckedPath, place: Workplace) -> 
         require_fresh(path, old)
     details = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=True)
     done = WriteDetails(**details)
-    return Outcome(summary(details, old, arguments.dry_run), done, before=old.sha256)
+    return Outcome(summary(details, old, new, arguments.dry_run), done, before=old.sha256)
 
 
 WRITE_FILE = ToolType(
