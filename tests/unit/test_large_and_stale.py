@@ -295,11 +295,46 @@ def test_a_hard_link_is_known_after_its_other_name_was_edited(bench: Bench) -> N
     assert kind(bench.call("edit", bench.path + ".other", **change)) is None
 
 
-def test_a_file_with_a_bad_byte_counts_as_read(bench: Bench) -> None:
+# (what is there, a read, whether that counts as one)
+READS: list[tuple[bytes, dict[str, Any], bool]] = [
+    (b"a\n", {}, True),
+    (b"a\nb\n", {"limit": 1}, True),
+    (b"", {}, True),
+    (b"", {"offset": 3}, True),
+    (b"a\xff\n", {}, False),
+    (b"a\xff\n", {"encoding": "utf-8"}, True),
+    (b"\xff\xfea", {}, False),
+    (b"\xff\xfea", {"encoding": "utf-16"}, True),
+    (b"a\0", {}, False),
+    (b"a\0", {"encoding": "latin-1"}, True),
+    (b"a\n", {"offset": 7}, False),
+    (b"a", {"column": 7}, False),
+    (b"a\n", {"limit": 0}, False),
+    (b"a" * 101, {}, False),
+    (b"a" * 101, {"limit": 1}, False),
+]
+
+
+@pytest.mark.parametrize(("data", "call", "counts"), READS)
+def test_only_a_read_that_showed_something_counts(
+    tmp_path: Path, data: bytes, call: dict[str, Any], counts: bool
+) -> None:
+    bench = Bench(tmp_path, maxFileBytes=100)
     bench.session = bench.place.open(scope={"staleness": "require-read"})
-    write(bench.path, b"a\xff\n")
+    write(bench.path, data)
+    bench.call("read_file", **call)
+    known = bench.call("write_file", content="x\n", encoding=call.get("encoding", "latin-1"))
+    assert kind(known) == (None if counts else "too-large" if len(data) > 100 else "not-read")
+
+
+def test_a_failed_read_leaves_a_changed_file_stale(bench: Bench) -> None:
+    write(bench.path, "one\n")
+    bench.call("read_file")
+    write(bench.path, b"two\xff\n")
     assert kind(bench.call("read_file")) == "undecodable"
-    assert kind(bench.call("edit", old_string="a", new_string="b")) is None
+    assert kind(bench.call("write_file", content="x\n")) == "stale"
+    bench.call("read_file", encoding="utf-8")
+    assert kind(bench.call("write_file", content="x\n")) is None
 
 
 def test_a_read_whose_file_moved_meanwhile_carries_no_tag(

@@ -35,6 +35,7 @@ _MEANWHILE = 512 << 10
 _GUESSED = 16_384
 """How many bytes a guess of the encoding looks at."""
 _ENOUGH_TO_GUESS = 16
+_NOTHING = TextContent("")
 _COMMON = [
     *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "koi8_r"),
     *("gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
@@ -76,10 +77,10 @@ def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> O
         return _run_large(arguments, path, place, encoding)
     content = place.backend.read(path, limit, cached=place.cached, encoding=encoding)
     digest = _digest(content.data)
-    try:
-        return _show(arguments, path, place, encoding, content, digest)
-    finally:
+    outcome = _show(arguments, path, place, encoding, content, digest)
+    if outcome.complete or outcome.content[0] != _NOTHING:  # else it has not been read
         place.known.saw(opened.real or opened.literal, status, digest(), since)
+    return outcome
 
 
 def _show(
