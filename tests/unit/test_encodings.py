@@ -345,6 +345,7 @@ def test_binary_is_told_by_its_bytes(bench: Bench, data: bytes) -> None:
     write(bench.path, data)
     assert kind(bench.call("read_file")) == "binary"
     assert kind(bench.call("edit", old_string="a", new_string="b")) == "binary"
+    assert "name its encoding" in bench.call("read_file")["content"][0]["text"]
     write(bench.path, b"x" * 9000 + b"\0")
     assert kind(bench.call("read_file")) is None  # beyond the first 8 KiB it is a character
 

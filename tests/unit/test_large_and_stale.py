@@ -107,6 +107,27 @@ def test_a_file_over_the_limit_is_read_in_parts(tmp_path: Path) -> None:
     assert tag["complete"] is False and tag["sha256"] is None
 
 
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"a" * 200, "too-large"),
+        (b"a\xff" * 100, "too-large"),
+        (b"\0" * 200, "binary"),
+        (b"\x89PNG\r\n\x1a\n" + b"a" * 200, "binary"),
+        ("a\n".encode("utf-16") * 50, "too-large"),
+    ],
+)
+def test_no_part_is_advised_where_none_could_be_read(
+    tmp_path: Path, data: bytes, error: str
+) -> None:
+    bench = Bench(tmp_path, maxFileBytes=100)
+    write(bench.path, data)
+    assert kind(bench.call("read_file")) == error
+    assert (kind(bench.call("read_file", limit=1)) == "binary") is (error == "binary")
+    assert kind(bench.call("read_file", encoding="utf-16-le")) == "too-large"
+    assert kind(bench.call("read_file", encoding="utf-16-le", limit=1)) is None
+
+
 @pytest.mark.slow
 def test_c152_c154_huge_files_cost_little_memory(tmp_path: Path) -> None:
     bench = Bench(tmp_path, maxFileBytes=1 << 20)

@@ -269,10 +269,8 @@ def encoding_of(head: bytes, encoding: str | None) -> tuple[bytes, str, bool]:
     mark, found = _mark_of(head) if head[:1] in _MARK_STARTS else (b"", None)
     if name is not None and not _agrees(name, found):
         return b"", _without_mark(name), True
-    if name is None and found in (None, "utf-8") and _looks_binary(head):
-        raise ToolError(
-            "binary", "It is a binary file, not text. It can be neither read nor edited here."
-        )
+    if name is None and found in (None, "utf-8"):
+        _require_text(head)
     return mark, found or "utf-8", name is not None
 
 
@@ -295,10 +293,18 @@ def new_file(content: str, encoding: str | None) -> Decoded:
     return Decoded(data, body, plain, mark, named=encoding is not None)
 
 
-def _looks_binary(data: bytes) -> bool:
-    if b"\0" in data[:BINARY_PROBE]:
-        return True
-    return data[:1] in IMAGE_STARTS and image_type(data) is not None
+def _require_text(head: bytes) -> None:
+    if head[:1] in IMAGE_STARTS and (kind := image_type(head)):
+        message = f"It is an image ({kind}), not text: it cannot be read in parts, or edited. "
+        message += "Use a program that knows its format."
+        raise ToolError("binary", message)
+    if b"\0" in head[:BINARY_PROBE]:
+        at = head.index(0)
+        message = (
+            f"It has a NUL at byte {at}, as binary files do, which can be neither read nor edited. "
+            "If it is text, as UTF-16 without a mark is, name its encoding."
+        )
+        raise ToolError("binary", message)
 
 
 def _agrees(name: str, found: str | None) -> bool:

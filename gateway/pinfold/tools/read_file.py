@@ -13,6 +13,7 @@ from pinfold.text.codec import (
     Decoded,
     codec_name,
     decode,
+    encoding_of,
     first_undecodable,
     image_type,
 )
@@ -144,13 +145,14 @@ def _run_large(
     """By streaming: bounded memory, and nothing is known of the file as a whole."""
     real = path.opened.real or path.opened.literal
     size = require_regular(path.opened, path.opened.literal).st_size
-    if arguments.limit is None:
-        then = "Read a part of it: give offset and limit (lines)."
-        raise too_large(real, size, place.limits.max_file_bytes, then)
     if place.cached:
         raise WouldBlock
     window = _window(arguments, place)
     with place.backend.chunks(path) as chunks:
+        if arguments.limit is None:
+            encoding_of(next(chunks, b""), encoding)  # else a part could not be read either
+            then = "Read a part of it: give offset and limit (lines)."
+            raise too_large(real, size, place.limits.max_file_bytes, then)
         streamed = select_from(_wanted(chunks, place), encoding, window)
     selection = streamed.selection
     details = ReadDetails(
