@@ -134,6 +134,37 @@ def test_a_refused_edit_says_why_and_touches_nothing(
     assert os.listdir(bench.place.project) == ["f.txt"]
 
 
+# (edits that fail, the kind, the index of the one that does)
+FAILING: list[tuple[list[tuple[str, str]], str, int]] = [
+    ([("a", "A"), ("b", "b")], "no-change", 1),
+    ([("a", "A"), ("", "b")], "invalid-arguments", 1),
+    ([("a", "A"), ("b", "\0")], "invalid-arguments", 1),
+    ([("a\ud800", "A"), ("b", "c")], "invalid-arguments", 0),
+    ([("a", "A"), ("zzz", "c")], "no-match", 1),
+    ([("a", "A"), ("x", "c")], "ambiguous-match", 1),
+    ([("a", "b"), ("b", "a")], "ambiguous-match", 1),
+    ([("zzz", "c")], "no-match", 0),
+    ([("a", "a")], "no-change", 0),
+    ([("", "a")], "invalid-arguments", 0),
+]
+
+
+@pytest.mark.parametrize(("pairs", "error", "index"), FAILING)
+def test_every_error_of_edits_has_the_index(
+    bench: Bench, pairs: list[tuple[str, str]], error: str, index: int
+) -> None:
+    write(bench.path, b"a x b x\n")
+    edits = [{"old_string": old, "new_string": new} for old, new in pairs]
+    result = bench.call("edit", edits=edits)
+    assert kind(result) == error and details(result)["error"]["index"] == index, result
+    assert f"edits[{index}]" in result["content"][0]["text"]
+    assert read(bench.path) == b"a x b x\n"
+    if len(pairs) == 1:
+        alone = bench.edit(*pairs)
+        assert kind(alone) == error and "index" not in details(alone)["error"]
+        assert "edits[" not in alone["content"][0]["text"]
+
+
 # (case, before or None, content, after)
 WRITES: list[tuple[str, bytes | None, str, bytes]] = [
     ("C004 the mark is kept", b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n"),

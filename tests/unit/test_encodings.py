@@ -141,17 +141,38 @@ def test_what_is_no_encoding_of_files_is_refused(bench: Bench, encoding: str) ->
     assert read(bench.path) == b"a\n"
 
 
-def test_what_cannot_be_encoded_is_named_with_its_place(bench: Bench) -> None:
-    write(bench.path, b"\xe9\nb\n")
-    for tool, more in (
-        ("write_file", {"content": "ab\nc😀\n"}),
-        ("edit", {"old_string": "b", "new_string": "ab\nc😀\n"}),
-    ):
-        result = bench.call(tool, encoding="latin-1", **more)
-        assert kind(result) == "invalid-arguments"
-        assert "U+1F600" in result["content"][0]["text"]
-        assert details(result)["error"]["character"] == 4 and details(result)["error"]["line"] == 1
-    assert read(bench.path) == b"\xe9\nb\n"
+# (a tool, the rest of the call, the member that is named, the character's place in it)
+UNSTORABLE: list[tuple[str, dict[str, Any], str, tuple[int, int]]] = [
+    ("write_file", {"content": "ab\nc😀\n"}, "content", (4, 1)),
+    ("edit", {"old_string": "b", "new_string": "ab\nc😀\n"}, "new_string", (4, 1)),
+    ("edit", {"old_string": "\nb", "new_string": "\nb→"}, "new_string", (2, 1)),
+    ("edit", {"edits": [{"old_string": "b", "new_string": "c"}, {"old_string": "c", "new_string": "c→"}]},
+     "edits[1].new_string", (1, 0)),
+    ("edit", {"edits": [{"old_string": "b", "new_string": "→"}]}, "edits[0].new_string", (0, 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tool", "more", "member", "at"), UNSTORABLE)
+def test_what_cannot_be_encoded_is_named_with_its_place(
+    bench: Bench, tool: str, more: dict[str, Any], member: str, at: tuple[int, int]
+) -> None:
+    write(bench.path, b"\xe9\r\nb\r\n")
+    result = bench.call(tool, encoding="latin-1", **more)
+    assert kind(result) == "invalid-arguments"
+    error = details(result)["error"]
+    assert error["message"].startswith(f"{member}: ") and bench.path in error["message"]
+    assert "iso8859-1" in error["message"] and "U+" in error["message"]
+    assert (error["path"], error["character"], error["line"]) == (member, *at)
+    assert error.get("index") == (int(member[6]) if "edits" in more else None)
+    assert read(bench.path) == b"\xe9\r\nb\r\n"
+
+
+@pytest.mark.parametrize("tool", ["write_file", "edit"])
+def test_what_cannot_be_encoded_creates_nothing(bench: Bench, tool: str) -> None:
+    more = {"content": "→"} if tool == "write_file" else {"old_string": "", "new_string": "→"}
+    result = bench.call(tool, encoding="latin-1", **more)
+    assert kind(result) == "invalid-arguments" and bench.path in result["content"][0]["text"]
+    assert not os.path.exists(bench.path)
 
 
 def test_undecodable_bytes_can_be_shown_when_asked_for_and_stay(bench: Bench) -> None:

@@ -149,8 +149,8 @@ def encode(text: str, encoding: str) -> bytes:
 def _not_storable(text: str, at: int, encoding: str) -> ToolError:
     line = text[:at].count("\n")
     message = (
-        f"{text[at]!r} (U+{ord(text[at]):04X}), character {at} in line {line + 1} of the new text, "
-        f"cannot be stored in {encoding}. Nothing was changed."
+        f"{text[at]!r} (U+{ord(text[at]):04X}), character {at}, in line {line + 1} of this text, "
+        f"cannot be stored in {encoding}."
     )
     return ToolError("invalid-arguments", message, character=at, line=line, encoding=encoding)
 

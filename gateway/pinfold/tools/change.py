@@ -1,6 +1,8 @@
 """What `write_file` and `edit` share: the old content, the check of its digest, the outcome."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -8,7 +10,7 @@ import msgspec
 from pinfold.backends.base import Reading, Written
 from pinfold.backends.local import require_replaceable
 from pinfold.paths.opened import CheckedPath
-from pinfold.text.codec import MARK, Decoded, decode, image_type, printable
+from pinfold.text.codec import MARK, Decoded, decode, encode, image_type, printable
 from pinfold.text.lines import line_ending
 from pinfold.tools.base import Workplace
 from pinfold_protocol.errors import ToolError
@@ -85,6 +87,30 @@ def require_fresh(path: CheckedPath, old: Old) -> None:
     if old.stale:
         message = f"{path.opened.literal}: it has changed since you read it. Read it again."
         raise ToolError("stale", message)
+
+
+@contextmanager
+def naming(member: str, given: str, path: CheckedPath) -> Iterator[None]:
+    """Around what puts a text into a file's encoding: an error names the argument that it was
+    `given` in, with the place there, and the file."""
+    try:
+        yield
+    except ToolError as error:
+        if error.kind != "invalid-arguments":
+            raise
+        raise _unstorable(error, member, given, path) from None
+
+
+def _unstorable(error: ToolError, member: str, given: str, path: CheckedPath) -> ToolError:
+    try:  # as it was given: without what else went in, and with its own line endings
+        encode(given, error.data["encoding"])
+    except ToolError as found:
+        error = found
+    message = (
+        f"{member}: {error.message} That is the encoding for {path.opened.literal}: write other "
+        "characters, or the whole file with another encoding. Nothing was changed."
+    )
+    return ToolError("invalid-arguments", message, **error.data, path=member)
 
 
 def finish(

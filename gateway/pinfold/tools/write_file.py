@@ -14,7 +14,7 @@ from pinfold.tools.base import (
     require_sha256,
     require_storable,
 )
-from pinfold.tools.change import finish, read_old, require_fresh, summary
+from pinfold.tools.change import finish, naming, read_old, require_fresh, summary
 from pinfold_protocol.tools import Annotations, WriteDetails, WriteFileArguments
 
 
@@ -34,7 +34,8 @@ def new_content(content: str, old: Decoded | None, encoding: str | None) -> Deco
 
 def _run(arguments: WriteFileArguments, path: CheckedPath, place: Workplace) -> Outcome:
     old = read_old(path, place, arguments.encoding, arguments.expected_sha256)
-    new = new_content(arguments.content, old.decoded, old.encoding)
+    with naming("content", arguments.content, path):
+        new = new_content(arguments.content, old.decoded, old.encoding)
     if old.decoded is not None and new.data != old.decoded.data:
         require_fresh(path, old)
     details = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=True)
