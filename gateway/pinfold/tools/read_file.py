@@ -230,10 +230,14 @@ def _note(selection: Selection, window: Window) -> str:
             f"[Cut here by the read limit;{of} Go on with offset={selection.next_offset}{column}"
             f"{limit}.]"
         )
-    past = window.offset and not selection.text and selection.start_line == selection.end_line
-    if past and (total is None or window.offset >= total):
-        lines = "" if total is None else f": {total} lines, from 0"
-        return f"[Offset {window.offset} is past the end{lines}.]"
+    first = selection.start_line
+    if selection.line_length is not None:
+        return (
+            f"[Column {window.column} is past the end of line {first + 1} (offset {first}): "
+            f"{selection.line_length} characters, from 0.]"
+        )
+    if window.offset and not selection.text:
+        return f"[Offset {window.offset} is past the end: {first} lines, from 0.]"
     return ""
 
 
