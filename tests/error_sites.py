@@ -61,6 +61,7 @@ INSIDE = {
 }
 MAKERS = {
     # Functions that return an error which is raised: their own sites are found in them
+    "_indexed",
     "_inseparable",
     "_located",
     "_no_expansion",
@@ -69,6 +70,7 @@ MAKERS = {
     "_refused",
     "_translated",
     "_undecodable",
+    "_unstorable",
     "_untranslatable",
     "asking_about",
     "from_errno",

@@ -49,7 +49,8 @@ TOOL_ERRORS: dict[str, Kind] = dict(
         _tool(
             "binary",
             "The file is not text: a NUL byte in its first 8 KiB, or an image to be edited.",
-            "Leave it alone, or change it with a program that knows its format.",
+            "Leave it alone, or change it with a program that knows its format. If it is text, as "
+            "UTF-16 without a mark is, give `encoding`.",
         ),
         _tool(
             "undecodable",

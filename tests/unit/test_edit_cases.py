@@ -62,6 +62,10 @@ EDITS: list[tuple[str, bytes, list[tuple[str, str]], bytes]] = [
     ("NEL, LS and VT are no endings", "a\u2028b\x0bc\x85d\nx".encode(), [("x", "y\nz")],
      "a\u2028b\x0bc\x85d\ny\nz".encode()),
     ("lines keep theirs around an insertion", b"a\nb\r\nc\n", [("a\nb\nc", "a\nb\nX\nc")], b"a\nb\r\nX\r\nc\n"),
+    ("C008 exactly one mark by an edit", b"\xef\xbb\xbfa\n", [("a", "\ufeffb")], b"\xef\xbb\xbfb\n"),
+    ("C008 by a batch, in UTF-16", "a b".encode("utf-16"), [("a ", ""), ("b", "\ufeff\ufeffB")], "B".encode("utf-16")),
+    ("C006 no mark is added by an edit", b"a\n", [("a", "\ufeffb")], b"b\n"),
+    ("U+FEFF further on is a character", b"a\n", [("a", "a\ufeffb")], b"a\xef\xbb\xbfb\n"),
     ("non-ASCII", "→ Ω 😀\n".encode(), [("Ω", "ß")], "→ ß 😀\n".encode()),
 ]  # fmt: skip
 
@@ -99,7 +103,15 @@ REFUSED: list[tuple[str, bytes, list[tuple[str, str]], str, str]] = [
     ("twice", b"x\ny\nx\n", [("x", "z")], "ambiguous-match", "lines 1, 3"),
     ("overlapping matches", b"aaa", [("aa", "b")], "ambiguous-match", "2 times"),
     ("equal texts", b"a", [("a", "a")], "no-change", "nothing would change"),
-    ("LF wanted as CRLF", b"a\nb\n", [("a\r\nb", "x")], "no-match", ""),
+    ("LF wanted as CRLF", b"a\nb\n", [("a\r\nb", "x")], "no-match", "line 1 (offset 0) ends with LF where old_string has CRLF"),
+    ("CRLF wanted as CR", b"z\r\na\r\nb\r\n", [("a\rb", "x")], "no-match", "line 2 (offset 1) ends with CRLF where"),
+    ("a later ending", b"a\r\nb\nc", [("a\r\nb\r\nc", "x")], "no-match", "line 2 (offset 1) ends with LF"),
+    ("line numbers and bars", b"import os\nfoo()\n", [("  2 | foo()", "x")], "no-match", "line-number prefix"),
+    ("several of them", b"a\nfoo()\n  bar()\n", [("  2 | foo()\n  3 |   bar()", "x")], "no-match", "line-number prefix"),
+    ("numbers of ten and on", b"foo()\nbar()\n", [(" 9| foo()\n10| bar()", "x")], "no-match", "line-number prefix"),
+    ("escaped newlines", b"z\nfoo()\nbar()\n", [("foo()\\nbar()", "x")], "no-match", "old_string is escaped"),
+    ("escaped in CRLF", b"foo()\r\n\tbar()\r\n", [("foo()\\r\\n\\tbar()", "x")], "no-match", "old_string is escaped"),
+    ("escaped quotes", b'say("hi")\n', [('say(\\"hi\\")', "x")], "no-match", "old_string is escaped"),
     ("undecodable and not found", b"a\xff", [("zzz", "Z")], "undecodable", "no valid utf-8"),
     ("non-ASCII among undecodable", b"a\xff", [("a", "é")], "undecodable", "only ASCII"),
     ("binary", b"a\0b", [("a", "b")], "binary", "binary file"),
@@ -122,11 +134,44 @@ def test_a_refused_edit_says_why_and_touches_nothing(
     assert os.listdir(bench.place.project) == ["f.txt"]
 
 
+# (edits that fail, the kind, the index of the one that does)
+FAILING: list[tuple[list[tuple[str, str]], str, int]] = [
+    ([("a", "A"), ("b", "b")], "no-change", 1),
+    ([("a", "A"), ("", "b")], "invalid-arguments", 1),
+    ([("a", "A"), ("b", "\0")], "invalid-arguments", 1),
+    ([("a\ud800", "A"), ("b", "c")], "invalid-arguments", 0),
+    ([("a", "A"), ("zzz", "c")], "no-match", 1),
+    ([("a", "A"), ("x", "c")], "ambiguous-match", 1),
+    ([("a", "b"), ("b", "a")], "ambiguous-match", 1),
+    ([("zzz", "c")], "no-match", 0),
+    ([("a", "a")], "no-change", 0),
+    ([("", "a")], "invalid-arguments", 0),
+]
+
+
+@pytest.mark.parametrize(("pairs", "error", "index"), FAILING)
+def test_every_error_of_edits_has_the_index(
+    bench: Bench, pairs: list[tuple[str, str]], error: str, index: int
+) -> None:
+    write(bench.path, b"a x b x\n")
+    edits = [{"old_string": old, "new_string": new} for old, new in pairs]
+    result = bench.call("edit", edits=edits)
+    assert kind(result) == error and details(result)["error"]["index"] == index, result
+    assert f"edits[{index}]" in result["content"][0]["text"]
+    assert read(bench.path) == b"a x b x\n"
+    if len(pairs) == 1:
+        alone = bench.edit(*pairs)
+        assert kind(alone) == error and "index" not in details(alone)["error"]
+        assert "edits[" not in alone["content"][0]["text"]
+
+
 # (case, before or None, content, after)
 WRITES: list[tuple[str, bytes | None, str, bytes]] = [
     ("C004 the mark is kept", b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n"),
     ("C006 no mark is added", b"a\n", "c\n", b"c\n"),
     ("C008 exactly one mark", b"\xef\xbb\xbfa\n", "\ufeffb\n", b"\xef\xbb\xbfb\n"),
+    ("C008 whatever it brings", b"\xef\xbb\xbfa\n", "\ufeff\ufeffb\n", b"\xef\xbb\xbfb\n"),
+    ("C006 no mark is added, asked for or not", b"a\n", "\ufeffc\n", b"c\n"),
     ("C011 new, in UTF-8", None, "→ Ω 😀\n", "→ Ω 😀\n".encode()),
     ("C014 bytes as given", None, "Write-Host ‘é’\n", "Write-Host ‘é’\n".encode()),
     ("C022 no CR in a new file", None, "#!/bin/sh\necho\n", b"#!/bin/sh\necho\n"),
@@ -156,6 +201,37 @@ def test_a_whole_write(bench: Bench, before: bytes | None, content: str, after: 
     found = details(result)
     assert found["created"] is (before is None) and found["changed"] is True
     assert found["bom"] is after.startswith((b"\xef\xbb\xbf", b"\xff\xfe"))
+
+
+# (before, a call, what is told of it)
+TOLD: list[tuple[bytes, dict[str, Any], str]] = [
+    (b"a\r\n", {"content": "b\n"}, ""),
+    (b"a\n", {"content": "b\r\n"}, " Line endings: lf -> crlf."),
+    (b"a\xe9\n", {"content": "b\n"}, " Encoding: it was no valid utf-8, and is utf-8 now."),
+    (b"a\xe9\n", {"content": "é\n", "encoding": "latin-1"}, ""),
+    (b"a\xe9\n", {"content": "b\n", "encoding": "latin-1"}, ""),
+    (b"\xff\xfea", {"content": "b"}, " Encoding: it was no valid utf-16-le, and is utf-16-le now."),
+    (b"a\xe9\n", {"old_string": "a", "new_string": "b"}, ""),
+    (b"a\n", {"content": "\ufeffb\n"}, " U+FEFF at its beginning was left out: no byte-order mark is added."),
+    (b"\xef\xbb\xbfa\n", {"content": "\ufeffb\n"}, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(("before", "call", "told"), TOLD)
+def test_what_else_a_change_does_is_told(
+    bench: Bench, before: bytes, call: dict[str, Any], told: str, dry_run: bool
+) -> None:
+    write(bench.path, before)
+    result = bench.call("write_file" if "content" in call else "edit", **call, dry_run=dry_run)
+    said = result["content"][0]["text"].partition("\n")[0]
+    assert said == f"{'Would change' if dry_run else 'Changed'} {bench.path}.{told}"
+
+
+def test_a_mark_alone_changes_nothing_and_is_told(bench: Bench) -> None:
+    write(bench.path, b"a\n")
+    result = bench.edit(("a", "\ufeffa"))
+    assert details(result)["changed"] is False and "U+FEFF" in result["content"][0]["text"]
 
 
 def test_two_edits_in_a_row_on_crlf(bench: Bench) -> None:

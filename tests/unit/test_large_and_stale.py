@@ -6,6 +6,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,12 +60,7 @@ def test_a_streamed_part_is_the_part_of_the_whole(
     window = Window(offset, limit, column, 10**6, 10**6)
     expected = select(shown, window)
     streamed = select_from(chunked(text.encode(), size), None, window)
-    assert streamed.selection.text == expected.text
-    assert streamed.selection.truncated is False and streamed.selection.total_lines is None
-    if expected.text:
-        assert streamed.selection.end_line == expected.end_line
-    if offset < len(split_lines(shown)):
-        assert streamed.selection.next_offset == expected.next_offset
+    assert msgspec.structs.replace(streamed.selection, total_lines=expected.total_lines) == expected
 
 
 @given(texts(), st.integers(1, 4), st.integers(1, 20), st.integers(1, 7))
@@ -105,6 +101,61 @@ def test_a_file_over_the_limit_is_read_in_parts(tmp_path: Path) -> None:
     path = write(f"{bench.place.memory}/big.md", "x\n" * 1000)
     tag = bench.call("read_file", path, limit=2)["_meta"][RETENTION_KEY]
     assert tag["complete"] is False and tag["sha256"] is None
+
+
+# (what is there, a read, what is shown, its first line, the note)
+PAST: list[tuple[str, dict[str, Any], str, int, str | None]] = [
+    ("a\nbc\nd", {"offset": 3}, "", 3, "[Offset 3 is past the end: 3 lines, from 0.]"),
+    ("a\nbc\n", {"offset": 9}, "", 2, "[Offset 9 is past the end: 2 lines, from 0.]"),
+    ("a\nbc\n", {"offset": 9, "column": 9}, "", 2, "[Offset 9 is past the end: 2 lines, from 0.]"),
+    ("a\nbc\nd", {"column": 9}, "\nbc\nd", 0, "[Column 9 is past the end of line 1 (offset 0): 1 characters, from 0.]"),
+    ("a\nbc\nd", {"column": 1}, "\nbc\nd", 0, None),
+    ("a\nbc\nd", {"offset": 1, "column": 3}, "\nd", 1,
+     "[Column 3 is past the end of line 2 (offset 1): 2 characters, from 0.]"),
+    ("a\nbc\nd", {"offset": 2, "column": 1}, "", 2,
+     "[Column 1 is past the end of line 3 (offset 2): 1 characters, from 0.]"),
+    ("a\n", {"offset": 1, "column": 1}, "", 1, "[Offset 1 is past the end: 1 lines, from 0.]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("most", [1, 1000])
+@pytest.mark.parametrize(("text", "call", "shown", "line", "note"), PAST)
+def test_what_is_past_the_end_is_told_alike_of_a_part_and_of_a_stream(
+    tmp_path: Path,
+    text: str,
+    call: dict[str, Any],
+    shown: str,
+    line: int,
+    note: str | None,
+    most: int,
+) -> None:
+    bench = Bench(tmp_path, maxFileBytes=most)
+    write(bench.path, text)
+    result = bench.call("read_file", **call, limit=9)
+    assert [each["text"] for each in result["content"]] == [shown, *filter(None, [note])]
+    assert details(result)["startLine"] == line
+    assert details(result)["endLine"] == line + len(split_lines(shown))
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"a" * 200, "too-large"),
+        (b"a\xff" * 100, "too-large"),
+        (b"\0" * 200, "binary"),
+        (b"\x89PNG\r\n\x1a\n" + b"a" * 200, "binary"),
+        ("a\n".encode("utf-16") * 50, "too-large"),
+    ],
+)
+def test_no_part_is_advised_where_none_could_be_read(
+    tmp_path: Path, data: bytes, error: str
+) -> None:
+    bench = Bench(tmp_path, maxFileBytes=100)
+    write(bench.path, data)
+    assert kind(bench.call("read_file")) == error
+    assert (kind(bench.call("read_file", limit=1)) == "binary") is (error == "binary")
+    assert kind(bench.call("read_file", encoding="utf-16-le")) == "too-large"
+    assert kind(bench.call("read_file", encoding="utf-16-le", limit=1)) is None
 
 
 @pytest.mark.slow
@@ -295,11 +346,46 @@ def test_a_hard_link_is_known_after_its_other_name_was_edited(bench: Bench) -> N
     assert kind(bench.call("edit", bench.path + ".other", **change)) is None
 
 
-def test_a_file_with_a_bad_byte_counts_as_read(bench: Bench) -> None:
+# (what is there, a read, whether that counts as one)
+READS: list[tuple[bytes, dict[str, Any], bool]] = [
+    (b"a\n", {}, True),
+    (b"a\nb\n", {"limit": 1}, True),
+    (b"", {}, True),
+    (b"", {"offset": 3}, True),
+    (b"a\xff\n", {}, False),
+    (b"a\xff\n", {"encoding": "utf-8"}, True),
+    (b"\xff\xfea", {}, False),
+    (b"\xff\xfea", {"encoding": "utf-16"}, True),
+    (b"a\0", {}, False),
+    (b"a\0", {"encoding": "latin-1"}, True),
+    (b"a\n", {"offset": 7}, False),
+    (b"a", {"column": 7}, False),
+    (b"a\n", {"limit": 0}, False),
+    (b"a" * 101, {}, False),
+    (b"a" * 101, {"limit": 1}, False),
+]
+
+
+@pytest.mark.parametrize(("data", "call", "counts"), READS)
+def test_only_a_read_that_showed_something_counts(
+    tmp_path: Path, data: bytes, call: dict[str, Any], counts: bool
+) -> None:
+    bench = Bench(tmp_path, maxFileBytes=100)
     bench.session = bench.place.open(scope={"staleness": "require-read"})
-    write(bench.path, b"a\xff\n")
+    write(bench.path, data)
+    bench.call("read_file", **call)
+    known = bench.call("write_file", content="x\n", encoding=call.get("encoding", "latin-1"))
+    assert kind(known) == (None if counts else "too-large" if len(data) > 100 else "not-read")
+
+
+def test_a_failed_read_leaves_a_changed_file_stale(bench: Bench) -> None:
+    write(bench.path, "one\n")
+    bench.call("read_file")
+    write(bench.path, b"two\xff\n")
     assert kind(bench.call("read_file")) == "undecodable"
-    assert kind(bench.call("edit", old_string="a", new_string="b")) is None
+    assert kind(bench.call("write_file", content="x\n")) == "stale"
+    bench.call("read_file", encoding="utf-8")
+    assert kind(bench.call("write_file", content="x\n")) is None
 
 
 def test_a_read_whose_file_moved_meanwhile_carries_no_tag(

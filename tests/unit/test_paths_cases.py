@@ -363,6 +363,9 @@ def test_limits_of_reading(tmp_path: Path) -> None:
 def test_files_over_the_limit_are_refused_before_they_are_read(bench: Bench) -> None:
     with open(f"{bench.project}/sparse", "wb") as file:
         file.truncate(3 << 30)
+    assert kind(bench.read(bench.main, "sparse")) == "binary"  # by its first bytes
+    with open(f"{bench.project}/sparse", "r+b") as file:
+        file.write(b"text\n" * 2000)
     assert kind(bench.read(bench.main, "sparse")) == "too-large"
     assert kind(bench.write(bench.main, "sparse")) == "too-large"
     edit = bench.place.call(bench.main, "edit", file_path="sparse", old_string="a", new_string="b")

@@ -45,6 +45,7 @@ def test_an_edit_of_bytes_replaces_exactly_the_span(data: bytes, draw: st.DataOb
 @given(texts(), texts(), st.data())
 def test_surviving_lines_keep_their_endings(text: str, new: str, draw: st.DataObject) -> None:
     new = normalize(new)
+    assume(not new.startswith("\ufeff"))  # a mark, at the very beginning: test_edit_cases.py
     shown = normalize(text)
     start = draw.draw(st.integers(0, len(shown)))
     end = draw.draw(st.integers(start, len(shown)))

@@ -202,7 +202,8 @@ class EditorBackend:
         try:
             data = rendering.saved(document.text)
         except ToolError as error:
-            problem = f"the text in the editor cannot be saved in its encoding. {error.message}"
+            why = error.message.removesuffix(".")
+            problem = f"the text in the editor cannot be saved in its encoding: {why}"
             _refuse(path, "undecodable", problem)
         content = Reading(data, "buffer", document.version, document.uri)
         return _Seen(content, rendering)

@@ -20,7 +20,7 @@ CACHED_BYTES = 1 << 20
 
 _LEAST_READ = 64 * 1024
 _CHUNK = 1 << 20
-_TOO_LARGE = "It can be read in parts, with offset and limit, and not be changed here."
+_TOO_LARGE = "It cannot be changed here. Text of that size can be read, with offset and limit."
 
 
 def require_regular(opened: Opened, path: str) -> os.stat_result:

@@ -1,11 +1,12 @@
 """Bytes to text and back, without loss: an edit splices bytes, and touches no others.
 
 A file is UTF-8 unless a mark says UTF-16 or UTF-32, or a caller names its encoding. A byte that
-cannot be decoded becomes a lone surrogate (PEP 383), so that it can be counted and is never
-written as anything else.
+cannot be decoded becomes a lone surrogate (as in PEP 383, U+DC00 and its value), so that it can be
+counted and is never written as anything else.
 """
 
 import codecs
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -26,10 +27,14 @@ _MARKS = (
 )
 # Codecs whose bytes mean something else depending on what stood before: not to be spliced.
 _STATEFUL = ("iso2022", "hz", "utf-7", "punycode", "idna", "unicode", "raw-unicode", "undefined")
-_WIDE = ("utf-16", "utf-32")
+_WIDE = {"utf-16": 2, "utf-32": 4}
+"""Encodings of units that have so many bytes."""
 _WITHOUT_SURROGATES = frozenset({"utf-8", "ascii", *(name for _, name in _MARKS)})
 """Encodings whose strict decoders make no lone surrogates."""
+_ESCAPED = re.compile("[\udc00-\udcff]")
+_ESCAPE = "pinfold.escape"
 MARK = "\ufeff"
+_MARKED = frozenset(name for _, name in _MARKS)
 _IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 IMAGE_STARTS = frozenset((b"\x89", b"\xff", b"R", b"G"))
 _MARK_STARTS = frozenset(mark[:1] for mark, _ in _MARKS)
@@ -56,7 +61,8 @@ class Splice(msgspec.Struct, frozen=True):
 class Decoded(msgspec.Struct, frozen=True):
     """A file's bytes and the text they mean, line endings as they are, without the mark.
 
-    `named`: the encoding was given by a caller, not found out.
+    `named`: the encoding was given by a caller, not found out. `mark_left_out`: what was put at its
+    beginning began with a mark, which is kept and never added.
     """
 
     data: bytes
@@ -65,6 +71,12 @@ class Decoded(msgspec.Struct, frozen=True):
     mark: bytes = b""
     undecodable: bool = False
     named: bool = False
+    mark_left_out: bool = False
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing says what encoding it is in, and it is not the usual one."""
+        return self.undecodable and not self.named and not self.mark
 
     @property
     def shown(self) -> str:
@@ -77,6 +89,10 @@ class Decoded(msgspec.Struct, frozen=True):
 
         Raises ToolError where an insert cannot be encoded.
         """
+        if splices and splices[0].start == 0 and self._begins_with_mark(splices[0].insert):
+            first = msgspec.structs.replace(splices[0], insert=splices[0].insert.lstrip(MARK))
+            kept = msgspec.structs.replace(self, mark_left_out=True)
+            return kept.spliced([first, *splices[1:]])
         offsets = _Offsets(self)
         texts: list[str] = []
         parts: list[bytes] = [self.mark]
@@ -100,9 +116,18 @@ class Decoded(msgspec.Struct, frozen=True):
             )
         return encode(text, self.encoding)
 
-    def whole(self, text: str) -> bytes:
-        """`text` as the whole content, in this encoding and behind the same mark."""
-        return self.mark + encode(text, self.encoding)
+    def whole(self, text: str) -> "Decoded":
+        """`text` as the whole content, in this encoding and behind the same mark, or none.
+
+        Raises ToolError where it cannot be encoded.
+        """
+        left_out = self._begins_with_mark(text)
+        body = text.lstrip(MARK) if left_out else text
+        data = self.mark + encode(body, self.encoding)
+        return Decoded(data, body, self.encoding, self.mark, False, self.named, left_out)
+
+    def _begins_with_mark(self, text: str) -> bool:
+        return text.startswith(MARK) and self.encoding in _MARKED
 
 
 def encode(text: str, encoding: str) -> bytes:
@@ -124,8 +149,8 @@ def encode(text: str, encoding: str) -> bytes:
 def _not_storable(text: str, at: int, encoding: str) -> ToolError:
     line = text[:at].count("\n")
     message = (
-        f"{text[at]!r} (U+{ord(text[at]):04X}), character {at} in line {line + 1} of the new text, "
-        f"cannot be stored in {encoding}. Nothing was changed."
+        f"{text[at]!r} (U+{ord(text[at]):04X}), character {at}, in line {line + 1} of this text, "
+        f"cannot be stored in {encoding}."
     )
     return ToolError("invalid-arguments", message, character=at, line=line, encoding=encoding)
 
@@ -138,6 +163,7 @@ class _Offsets:
         self._text = decoded.text
         self._encoding = decoded.encoding
         self._unicode = decoded.encoding.startswith("utf-")
+        self._damaged = decoded.undecodable
         ascii_only = self._unicode and len(self.body) == len(self._text)
         self._one_byte_each = ascii_only or is_single_byte(decoded.encoding)
         self._table: list[int] | None = None
@@ -151,15 +177,20 @@ class _Offsets:
             self._table = self._table or self._tabulate()
             return self._table[index]
         character, offset = self._known if index >= self._known[0] else (0, 0)
-        part = self._text[character:index]
-        offset += len(part.encode(self._encoding, _errors(self._encoding)))
+        offset += self._size(self._text[character:index])
         self._known = (index, offset)
         return offset
+
+    def _size(self, part: str) -> int:
+        if (width := _width(self._encoding)) is None:
+            return len(part.encode(self._encoding, "surrogateescape"))
+        escaped = len(_ESCAPED.findall(part)) if self._damaged else 0
+        return len(part.encode(self._encoding, "surrogatepass")) - escaped * (width - 1)
 
     def _tabulate(self) -> list[int]:
         """Byte by byte: these codecs write some characters in more ways than one, and some of
         their codes mean two characters."""
-        decoder = codecs.getincrementaldecoder(self._encoding)(_errors(self._encoding))
+        decoder = codecs.getincrementaldecoder(self._encoding)(escaping(self._encoding))
         table = [0]
         for offset in range(len(self.body)):
             last = offset + 1 == len(self.body)
@@ -192,23 +223,40 @@ def is_single_byte(encoding: str) -> bool:
 
 
 def _is_escaped(char: str) -> bool:
-    return "\udc80" <= char <= "\udcff"
+    return "\udc00" <= char <= "\udcff"
 
 
-def _is_wide(encoding: str) -> bool:
-    return encoding.startswith(_WIDE)
+def _width(encoding: str) -> int | None:
+    """How many bytes a unit has, None where it is one."""
+    return _WIDE.get(encoding[:6])
 
 
-def _errors(encoding: str) -> str:
-    """PEP 383 needs an encoding in which a byte can stand for itself."""
-    return "strict" if _is_wide(encoding) else "surrogateescape"
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    found = error.object[error.start : error.end]
+    return "".join([chr(0xDC00 + byte) for byte in found]), error.end
+
+
+codecs.register_error(_ESCAPE, _escape)
+
+
+@lru_cache(maxsize=64)
+def escaping(encoding: str) -> str:
+    """What makes lone surrogates of bytes that cannot be decoded. Python's own is fast, but leaves
+    bytes below 0x80 alone, and goes on in the middle of a unit of several bytes."""
+    try:
+        if _width(encoding) is None and bytes(range(0x80)).decode(encoding):
+            return "surrogateescape"
+    except UnicodeDecodeError:
+        pass
+    return _ESCAPE
 
 
 def decode(data: bytes, encoding: str | None = None) -> Decoded:
     """Decode a file's bytes, in `encoding` if it is given.
 
-    Raises ToolError `binary`, `undecodable` (UTF-16 or UTF-32 that is damaged), or
-    `invalid-arguments` for an encoding that is none.
+    Raises ToolError `binary`, or `invalid-arguments` for an encoding that is none.
     """
     mark, name, named = encoding_of(data, encoding)
     return _decoded(data, mark, name, named=named)
@@ -221,10 +269,8 @@ def encoding_of(head: bytes, encoding: str | None) -> tuple[bytes, str, bool]:
     mark, found = _mark_of(head) if head[:1] in _MARK_STARTS else (b"", None)
     if name is not None and not _agrees(name, found):
         return b"", _without_mark(name), True
-    if name is None and found in (None, "utf-8") and _looks_binary(head):
-        raise ToolError(
-            "binary", "It is a binary file, not text. It can be neither read nor edited here."
-        )
+    if name is None and found in (None, "utf-8"):
+        _require_text(head)
     return mark, found or "utf-8", name is not None
 
 
@@ -247,10 +293,18 @@ def new_file(content: str, encoding: str | None) -> Decoded:
     return Decoded(data, body, plain, mark, named=encoding is not None)
 
 
-def _looks_binary(data: bytes) -> bool:
-    if b"\0" in data[:BINARY_PROBE]:
-        return True
-    return data[:1] in IMAGE_STARTS and image_type(data) is not None
+def _require_text(head: bytes) -> None:
+    if head[:1] in IMAGE_STARTS and (kind := image_type(head)):
+        message = f"It is an image ({kind}), not text: it cannot be read in parts, or edited. "
+        message += "Use a program that knows its format."
+        raise ToolError("binary", message)
+    if b"\0" in head[:BINARY_PROBE]:
+        at = head.index(0)
+        message = (
+            f"It has a NUL at byte {at}, as binary files do, which can be neither read nor edited. "
+            "If it is text, as UTF-16 without a mark is, name its encoding."
+        )
+        raise ToolError("binary", message)
 
 
 def _agrees(name: str, found: str | None) -> bool:
@@ -267,15 +321,8 @@ def _decoded(data: bytes, mark: bytes, encoding: str, *, named: bool) -> Decoded
     body = data[len(mark) :] if mark else data
     try:
         return Decoded(data, body.decode(encoding), encoding, mark, named=named)
-    except UnicodeDecodeError as error:
-        try:
-            text = body.decode(encoding, _errors(encoding))
-        except UnicodeDecodeError:  # where a byte cannot stand for itself
-            at = error.start + len(mark)
-            message = (
-                f"It is not valid {encoding}: byte {at} and on. Name its encoding if you know it."
-            )
-            raise ToolError("undecodable", message, byteOffset=at) from None
+    except UnicodeDecodeError:
+        text = body.decode(encoding, escaping(encoding))
         return Decoded(data, text, encoding, mark, undecodable=True, named=named)
 
 

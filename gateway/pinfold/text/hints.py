@@ -5,10 +5,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from pinfold.text.lines import normalize
+from pinfold.text.lines import endings, normalize
 
 _QUOTES = str.maketrans("‘’‚‛′`´“”„‟″«»", "'''''''\"\"\"\"\"\"\"")
-_NUMBER = re.compile(r"^[ \t]*\d+(?:\t|→|: ?|\| ?| {2,})", re.MULTILINE)
+_NUMBER = re.compile(r"^[ \t]*\d+(?:\t| ?[→:|│)] ?| {2,})", re.MULTILINE)
+_ESCAPE = re.compile(r"""\\([nrt"'\\])""")
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR"}
 _MOST_LINES = 5000
 _COMPARED = 12
 _MOST_CHARACTERS = 2_000_000
@@ -22,10 +25,22 @@ def _without_numbers(text: str) -> str:
     return _NUMBER.sub("", text)
 
 
+def _without_escapes(text: str) -> str:
+    return normalize(_ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), text))
+
+
 def _straight_quotes(text: str) -> str:
     return text.translate(_QUOTES)
 
 
+# What the text that was looked for may have too much of, what takes that away, and how it is told.
+_TOO_MUCH: tuple[tuple[Callable[[str], str], str], ...] = (
+    (_without_numbers, " A line-number prefix was copied into old_string."),
+    (
+        _without_escapes,
+        " old_string is escaped: a backslash and a letter stand where the file has the character.",
+    ),
+)
 # What the text that was looked for may differ in, and what makes both alike.
 _DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("white space", _without_blanks),
@@ -36,22 +51,41 @@ _DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 def no_match_hint(text: str, old: str) -> tuple[str, dict[str, Any]]:
     """A sentence, and members for the error's details (`line` from 0); both may be empty."""
-    text, old = normalize(text), normalize(old)
     if len(text) > _MOST_CHARACTERS or len(old) > _MOST_CHARACTERS:
         return "", {}
+    have, want = endings(text), endings(old)
+    text, old = normalize(text), normalize(old)
+    if (at := text.find(old)) >= 0:
+        return _other_ending(text, text.count("\n", 0, at), have, want)
     if old.endswith("\n") and text.endswith(old[:-1]):
         line = text.count("\n")
         cause = f" The file ends there, in line {line + 1}, without a final newline."
         return cause, {"line": line, "column": len(text) - text.rfind("\n") - 1}
-    plain = _without_numbers(old)
-    if plain != old and plain.strip() and (at := text.find(plain)) >= 0:
-        cause = " A line-number prefix was copied into old_string."
-        return _describe(text, old, text.count("\n", 0, at), cause)
+    for less, cause in _TOO_MUCH:
+        plain = less(old)
+        if plain != old and plain.strip() and (at := text.find(plain)) >= 0:
+            return _describe(text, old, text.count("\n", 0, at), cause)
     for name, alike in _DIFFERENCES:
         wanted, changed = alike(old), alike(text)
         if wanted.strip() and (at := changed.find(wanted)) >= 0:
             return _describe(text, old, changed.count("\n", 0, at), f" It differs in {name}.")
     return _nearest(text, old)
+
+
+def _other_ending(
+    text: str, line: int, have: list[str], want: list[str]
+) -> tuple[str, dict[str, Any]]:
+    """Where all else is alike: the first ending from `line` on that is not what was asked for."""
+    pairs = enumerate(zip(have[line:], want, strict=False), line)
+    found = next((pair for pair in pairs if pair[1][1] not in ("\n", pair[1][0])), None)
+    if found is None:
+        return "", {}
+    number, (own, other) = found
+    sentence = (
+        f" It differs in line endings: line {number + 1} (offset {number}) ends with "
+        f"{_NAMES[own]} where old_string has {_NAMES[other]}. Give \\n instead, which matches all."
+    )
+    return sentence, {"line": number, "column": len(text.split("\n", number + 1)[number])}
 
 
 def _nearest(text: str, old: str) -> tuple[str, dict[str, Any]]:

@@ -61,7 +61,9 @@ class NormalizedView:
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """A part of a text for reading; numbers as in `pinfold/details` of a read."""
+    """A part of a text for reading; numbers as in `pinfold/details` of a read. `line_length`: how
+    many characters the first line has, where there are too few for the column that was asked for.
+    """
 
     text: str
     start_line: int
@@ -70,6 +72,7 @@ class Selection(msgspec.Struct, frozen=True):
     truncated: bool
     next_offset: int | None
     next_column: int | None
+    line_length: int | None = None
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -92,6 +95,7 @@ def select(text: str, window: Window) -> Selection:
     line_end = _line_start(text, start, 1)
     if text[start:line_end].endswith("\n"):
         line_end -= 1
+    length = line_end - start
     start = min(start + window.column, line_end)
     count = window.max_lines if window.limit is None else window.limit
     end = len(text) if first + count >= total else _line_start(text, start, count)
@@ -100,11 +104,21 @@ def select(text: str, window: Window) -> Selection:
     shown = text[start:end]
     breaks = shown.count("\n")
     last = first + breaks + (1 if shown and not shown.endswith("\n") else 0)
+    short = too_short(window, length, shown)
     if end >= len(text):
-        return Selection(shown, first, last, total, False, None, None)
+        return Selection(shown, first, last, total, False, None, None, short)
     inside = 0 if shown.endswith("\n") or not shown else end - (text.rfind("\n", 0, end) + 1)
     following = first + breaks
-    return Selection(shown, first, last, total, window.limit is None, following, inside)
+    cut = window.limit is None
+    return Selection(shown, first, last, total, cut, following, inside, short)
+
+
+def too_short(window: Window, length: int, shown: str) -> int | None:
+    """The `length` of the first line if it has no such column. Right behind its last character its
+    ending can be read, where it has one. None as well where there is no such line."""
+    there = length or shown or not window.offset
+    past = window.column > length or (window.column == length > 0 and not shown)
+    return length if there and past else None
 
 
 def _shows_all(window: Window, length: int, lines: int) -> bool:

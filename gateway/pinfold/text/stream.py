@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from pinfold.text.codec import encoding_of
-from pinfold.text.lines import Selection, Window, normalize
+from pinfold.text.codec import encoding_of, escaping, printable
+from pinfold.text.lines import Selection, Window, normalize, too_short
 from pinfold_protocol.errors import ToolError
 
 
@@ -22,7 +22,8 @@ def select_from(chunks: Iterable[bytes], encoding: str | None, window: Window) -
     """Cut `window` out of a file's bytes. Needs no more memory than `window.max_bytes` and two
     chunks; reads no further than it must.
 
-    Raises ToolError `binary`, `undecodable` or `invalid-arguments`, as decoding a whole file does.
+    Raises ToolError `binary` or `invalid-arguments`, as decoding a whole file does, and
+    `undecodable` where the encoding was not named.
     """
     source = iter(chunks)
     first = next(source, b"")
@@ -34,12 +35,14 @@ def select_from(chunks: Iterable[bytes], encoding: str | None, window: Window) -
 def _decoded(
     first: bytes, rest: Iterator[bytes], name: str, lenient: bool, offset: int
 ) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder(name)("replace" if lenient else "strict")
+    """What cannot be decoded is U+FFFD if that is wanted, byte by byte, as of a whole file."""
+    decoder = codecs.getincrementaldecoder(name)(escaping(name) if lenient else "strict")
     chunk: bytes | None = first
     while chunk is not None:
         following = next(rest, None)
         try:
-            yield decoder.decode(chunk, following is None)
+            text = decoder.decode(chunk, following is None)
+            yield printable(text) if lenient else text
         except UnicodeDecodeError as error:
             at = offset + max(0, error.start)
             message = f"It is not valid {name}, near byte {at}. Name its encoding if you know it."
@@ -61,40 +64,46 @@ def _normalized(pieces: Iterator[str]) -> Iterator[str]:
 
 def _select(pieces: Iterator[str], window: Window) -> Selection:
     rest = _skip_lines(pieces, window.offset)
-    if rest is None:
-        return Selection("", window.offset, window.offset, None, False, None, None)
+    if isinstance(rest, int):
+        return Selection("", rest, rest, None, False, None, None)
+    length, rest = _skip_characters(rest, window.column)
     gathered = _Gathered(window)
-    for piece in _skip_characters(rest, window.column):
+    for piece in rest:
         if gathered.take(piece):
             break
-    return gathered.selection()
+    found = gathered.selection()
+    short = too_short(window, length, found.text)
+    return msgspec.structs.replace(found, line_length=short)
 
 
-def _skip_lines(pieces: Iterator[str], lines: int) -> Iterator[str] | None:
-    """The text from that line on; None if there are not so many."""
+def _skip_lines(pieces: Iterator[str], lines: int) -> Iterator[str] | int:
+    """The text from that line on, or how many lines there are if there are not so many."""
+    left, last = lines, ""
     for piece in pieces:
-        count = piece.count("\n") if lines else 0
-        if count < lines:
-            lines -= count
+        count = piece.count("\n") if left else 0
+        if count < left:
+            left -= count
+            last = piece or last
             continue
         index = 0
-        for _ in range(lines):
+        for _ in range(left):
             index = piece.find("\n", index) + 1
         return _chain(piece[index:], pieces)
-    return None
+    unended = bool(last) and not last.endswith("\n")
+    return lines - left + unended if left else _chain("", pieces)
 
 
-def _skip_characters(pieces: Iterator[str], count: int) -> Iterator[str]:
-    """Not beyond the end of the line."""
+def _skip_characters(pieces: Iterator[str], count: int) -> tuple[int, Iterator[str]]:
+    """How many characters were skipped, not beyond the end of the line, and the text from there."""
+    skipped = 0
     for piece in pieces:
-        newline = piece.find("\n", 0, count)
-        skipped = min(count, len(piece) if newline < 0 else newline)
-        count = 0 if newline >= 0 else count - skipped
-        if skipped < len(piece):
-            yield piece[skipped:]
-        if count == 0:
-            yield from pieces
-            return
+        left = count - skipped
+        newline = piece.find("\n", 0, left)
+        step = min(left, len(piece) if newline < 0 else newline)
+        skipped += step
+        if newline >= 0 or skipped == count:
+            return skipped, _chain(piece[step:], pieces)
+    return skipped, pieces
 
 
 def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:

@@ -1,6 +1,8 @@
 """What `write_file` and `edit` share: the old content, the check of its digest, the outcome."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -8,7 +10,7 @@ import msgspec
 from pinfold.backends.base import Reading, Written
 from pinfold.backends.local import require_replaceable
 from pinfold.paths.opened import CheckedPath
-from pinfold.text.codec import MARK, Decoded, decode, image_type, printable
+from pinfold.text.codec import MARK, Decoded, decode, encode, image_type, printable
 from pinfold.text.lines import line_ending
 from pinfold.tools.base import Workplace
 from pinfold_protocol.errors import ToolError
@@ -87,6 +89,30 @@ def require_fresh(path: CheckedPath, old: Old) -> None:
         raise ToolError("stale", message)
 
 
+@contextmanager
+def naming(member: str, given: str, path: CheckedPath) -> Iterator[None]:
+    """Around what puts a text into a file's encoding: an error names the argument that it was
+    `given` in, with the place there, and the file."""
+    try:
+        yield
+    except ToolError as error:
+        if error.kind != "invalid-arguments":
+            raise
+        raise _unstorable(error, member, given, path) from None
+
+
+def _unstorable(error: ToolError, member: str, given: str, path: CheckedPath) -> ToolError:
+    try:  # as it was given: without what else went in, and with its own line endings
+        encode(given, error.data["encoding"])
+    except ToolError as found:
+        error = found
+    message = (
+        f"{member}: {error.message} That is the encoding for {path.opened.literal}: write other "
+        "characters, or the whole file with another encoding. Nothing was changed."
+    )
+    return ToolError("invalid-arguments", message, **error.data, path=member)
+
+
 def finish(
     path: CheckedPath, place: Workplace, old: Old, new: Decoded, *, dry_run: bool, whole: bool
 ) -> dict[str, Any]:
@@ -143,19 +169,38 @@ def _diff(old: Old, new: Decoded, path: str) -> str:
     return diff
 
 
-def summary(details: dict[str, Any], old: Old, dry_run: bool | None) -> tuple[TextContent, ...]:
+def summary(
+    details: dict[str, Any], old: Old, new: Decoded, dry_run: bool | None
+) -> tuple[TextContent, ...]:
     """What the model reads: one line, and for a dry run the diff below it."""
+    left_out = new.mark_left_out and not new.mark
+    mark = " U+FEFF at its beginning was left out: no byte-order mark is added." if left_out else ""
     if not details["changed"]:
-        return (TextContent(f"{details['path']}: nothing to change, it is like that already."),)
+        message = f"{details['path']}: nothing to change, it is like that already.{mark}"
+        return (TextContent(printable(message)),)
     verb = "Created" if details["created"] else "Changed"
     if dry_run:
         verb = "Would create" if details["created"] else "Would change"
-    before, after = line_ending(old.text), details["line_ending"]
-    told = before is not None and after not in (before, None)
-    endings = f" Line endings: {before} -> {after}." if told else ""
     diff = f"\n{details['diff']}" if dry_run else ""
-    buffer = details.get("source") == "buffer"
-    fate = "may change too when it is saved" if buffer else "keep the old bytes"
-    links = f" {old.other_links} other hard links {fate}." if old.other_links else ""
-    where = " in the editor, which has not saved it yet" if buffer else ""
-    return (TextContent(printable(f"{verb} {details['path']}{where}.{endings}{links}{diff}")),)
+    where = " in the editor, which has not saved it yet" if _in_editor(details) else ""
+    told = f"{verb} {details['path']}{where}.{_also(details, old, new)}{mark}{diff}"
+    return (TextContent(printable(told)),)
+
+
+def _also(details: dict[str, Any], old: Old, new: Decoded) -> str:
+    """What else a change did, which was not asked for in so many words."""
+    told: list[str] = []
+    before, after = line_ending(old.text), details["line_ending"]
+    if before is not None and after not in (before, None):
+        told.append(f" Line endings: {before} -> {after}.")
+    was = old.decoded
+    if was is not None and was.undecodable and not was.named and not new.undecodable:
+        told.append(f" Encoding: it was no valid {new.encoding}, and is {new.encoding} now.")
+    if old.other_links:
+        fate = "may change too when it is saved" if _in_editor(details) else "keep the old bytes"
+        told.append(f" {old.other_links} other hard links {fate}.")
+    return "".join(told)
+
+
+def _in_editor(details: dict[str, Any]) -> bool:
+    return details.get("source") == "buffer"

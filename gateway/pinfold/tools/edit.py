@@ -4,8 +4,9 @@ import errno
 
 from pinfold.paths.errors import from_errno
 from pinfold.paths.opened import CheckedPath
+from pinfold.text.boundaries import first_unsure
 from pinfold.text.codec import Decoded, Splice, codec_name, new_file, printable
-from pinfold.text.edit import ENOUGH, MANY, find, find_all, splices_for
+from pinfold.text.edit import ENOUGH, MANY, Span, find, find_all, splices_for
 from pinfold.text.lines import number_of
 from pinfold.tools.base import (
     DRY_RUN,
@@ -18,7 +19,7 @@ from pinfold.tools.base import (
     require_sha256,
     require_storable,
 )
-from pinfold.tools.change import Old, finish, read_old, require_fresh, summary
+from pinfold.tools.change import Old, finish, naming, read_old, require_fresh, summary
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import Annotations, EditArguments, EditDetails, Replacement
 
@@ -44,27 +45,52 @@ def _invalid(member: str, problem: str) -> ToolError:
     return ToolError("invalid-arguments", f"{member}: {problem}", path=member)
 
 
+_Numbered = tuple[int | None, Replacement]
+
+
+def _numbered(arguments: EditArguments) -> list[_Numbered]:
+    """The replacements, each with its index where it is one of `edits`."""
+    found = replacements_of(arguments)
+    return [(None if arguments.edits is None else at, each) for at, each in enumerate(found)]
+
+
+def _member(index: int | None, name: str) -> str:
+    return name if index is None else f"edits[{index}].{name}"
+
+
+def _indexed(error: ToolError, index: int | None) -> ToolError:
+    more = {} if index is None else {"index": index}
+    return ToolError(error.kind, error.message, **error.data, **more)
+
+
 def _check(arguments: EditArguments) -> None:
-    replacements = replacements_of(arguments)
-    for index, each in enumerate(replacements):
-        at = f"edits[{index}]." if arguments.edits is not None else ""
-        require_storable(f"{at}old_string", each.old_string)
-        require_storable(f"{at}new_string", each.new_string)
-        if each.old_string == "" and len(replacements) > 1:
-            raise _invalid(f"{at}old_string", f"{_EMPTY}. Say what to replace.")
-        if each.old_string == each.new_string:
-            message = f"{at}old_string and {at}new_string are equal: nothing would change. "
-            message += "Say what is to be different."
-            raise ToolError("no-change", message)
+    replacements = _numbered(arguments)
+    for index, each in replacements:
+        try:
+            _check_one(index, each, single=len(replacements) == 1)
+        except ToolError as error:
+            raise _indexed(error, index) from None
     require_sha256(arguments.expected_sha256)
     if arguments.encoding is not None:
         codec_name(arguments.encoding)
 
 
+def _check_one(index: int | None, replacement: Replacement, *, single: bool) -> None:
+    at = _member(index, "")
+    require_storable(f"{at}old_string", replacement.old_string)
+    require_storable(f"{at}new_string", replacement.new_string)
+    if replacement.old_string == "" and not single:
+        raise _invalid(f"{at}old_string", f"{_EMPTY}. Say what to replace.")
+    if replacement.old_string == replacement.new_string:
+        message = f"{at}old_string and {at}new_string are equal: nothing would change. "
+        message += "Say what is to be different."
+        raise ToolError("no-change", message)
+
+
 def _run(arguments: EditArguments, path: CheckedPath, place: Workplace) -> Outcome:
-    replacements = replacements_of(arguments)
+    replacements = _numbered(arguments)
     old = read_old(path, place, arguments.encoding, arguments.expected_sha256)
-    if replacements[0].old_string == "":
+    if replacements[0][1].old_string == "":
         new, count = _created(old, replacements[0], path), 1
     else:
         new, count = _edited(old, replacements, path, place)
@@ -72,38 +98,69 @@ def _run(arguments: EditArguments, path: CheckedPath, place: Workplace) -> Outco
         require_fresh(path, old)
     details = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=False)
     done = EditDetails(**details, replacements=count)
-    return Outcome(summary(details, old, arguments.dry_run), done, before=old.sha256)
+    return Outcome(summary(details, old, new, arguments.dry_run), done, before=old.sha256)
 
 
-def _created(old: Old, replacement: Replacement, path: CheckedPath) -> Decoded:
-    if old.decoded is not None:
-        then = "Say what to replace, or use write_file."
-        raise _invalid("old_string", f"{_EMPTY}, and {path.opened.literal} exists. {then}")
-    return new_file(replacement.new_string, old.encoding)
+def _created(old: Old, numbered: _Numbered, path: CheckedPath) -> Decoded:
+    index, replacement = numbered
+    try:
+        if old.decoded is not None:
+            then = "Say what to replace, or use write_file."
+            problem = f"{_EMPTY}, and {path.opened.literal} exists. {then}"
+            raise _invalid(_member(index, "old_string"), problem)
+        with naming(_member(index, "new_string"), replacement.new_string, path):
+            return new_file(replacement.new_string, old.encoding)
+    except ToolError as error:
+        raise _indexed(error, index) from None
 
 
 def _edited(
-    old: Old, replacements: list[Replacement], path: CheckedPath, place: Workplace
+    old: Old, replacements: list[_Numbered], path: CheckedPath, place: Workplace
 ) -> tuple[Decoded, int]:
     if old.decoded is None:
         raise from_errno(errno.ENOENT, path.opened.literal)
     decoded, total = old.decoded, 0
-    for index, each in enumerate(replacements):
+    for index, each in replacements:
         place.require_wanted()
         try:
-            splices = splices_of(decoded.text, each)
-            decoded = decoded.spliced(splices)
+            splices = splices_of(decoded, each)
+            with naming(_member(index, "new_string"), each.new_string, path):
+                decoded = decoded.spliced(splices)
         except ToolError as error:
-            raise _located(error, index, len(replacements), old.decoded) from None
+            raise _located(error, index, old.decoded) from None
         total += len(splices)
     return decoded, total
 
 
-def splices_of(text: str, replacement: Replacement) -> list[Splice]:
+def splices_of(decoded: Decoded, replacement: Replacement) -> list[Splice]:
     """What one replacement changes, in order.
 
-    Raises ToolError `no-match` or `ambiguous-match`, with a hint.
+    Raises ToolError `no-match` or `ambiguous-match`, with a hint, or `undecodable` where it might
+    tear a character of another encoding.
     """
+    spans = _matches(decoded.text, replacement)
+    splices = splices_for(decoded.text, spans, replacement.new_string)
+    if decoded.unknown:
+        _require_whole(decoded, [*spans, *((each.start, each.end) for each in splices)])
+    return splices
+
+
+def _require_whole(decoded: Decoded, places: list[Span]) -> None:
+    """What is matched, and what is changed of it, is whole characters in whatever encoding the
+    file is. An earlier edit of the same call put ASCII between whole ones: they still are."""
+    at = first_unsure(decoded.text, places)
+    if at is None:
+        return
+    line = number_of(decoded.text, at)
+    message = (
+        f"The file has bytes that are no valid {decoded.encoding}, and in line {line + 1} (offset "
+        f"{line}) old_string matches right beside a byte that is not ASCII: in other encodings "
+        "both may be one character, which would be torn. Name the encoding to edit it there."
+    )
+    raise ToolError("undecodable", message, line=line)
+
+
+def _matches(text: str, replacement: Replacement) -> list[Span]:
     wanted = replacement.old_string
     spans = find_all(text, wanted) if replacement.replace_all else find(text, wanted)
     if not spans:
@@ -122,19 +179,18 @@ def splices_of(text: str, replacement: Replacement) -> list[Splice]:
     if len(spans) > MANY:
         message = f"old_string occurs more than {MANY} times. Write the file whole instead."
         raise ToolError("too-large", message, limit=MANY)
-    return splices_for(text, spans, replacement.new_string)
+    return spans
 
 
-def _located(error: ToolError, index: int, count: int, decoded: Decoded) -> ToolError:
+def _located(error: ToolError, index: int | None, decoded: Decoded) -> ToolError:
     kind = error.kind
     message = printable(error.message)
     if kind == "no-match" and decoded.undecodable:
         kind = "undecodable"
         message = f"The file has bytes that are no valid {decoded.encoding}, and {message}"
-    if count == 1:
-        return ToolError(kind, message, **error.data)
-    message = f"edits[{index}]: {message} Nothing was changed."
-    return ToolError(kind, message, **error.data, index=index)
+    if index is not None and "path" not in error.data:  # else it names its member
+        message = f"edits[{index}]: {message} Nothing was changed."
+    return _indexed(ToolError(kind, message, **error.data), index)
 
 
 _REPLACEMENT = {

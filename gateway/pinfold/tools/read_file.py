@@ -13,6 +13,7 @@ from pinfold.text.codec import (
     Decoded,
     codec_name,
     decode,
+    encoding_of,
     first_undecodable,
     image_type,
 )
@@ -35,6 +36,7 @@ _MEANWHILE = 512 << 10
 _GUESSED = 16_384
 """How many bytes a guess of the encoding looks at."""
 _ENOUGH_TO_GUESS = 16
+_NOTHING = TextContent("")
 _COMMON = [
     *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "koi8_r"),
     *("gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
@@ -76,10 +78,10 @@ def _run(arguments: ReadFileArguments, path: CheckedPath, place: Workplace) -> O
         return _run_large(arguments, path, place, encoding)
     content = place.backend.read(path, limit, cached=place.cached, encoding=encoding)
     digest = _digest(content.data)
-    try:
-        return _show(arguments, path, place, encoding, content, digest)
-    finally:
+    outcome = _show(arguments, path, place, encoding, content, digest)
+    if outcome.complete or outcome.content[0] != _NOTHING:  # else it has not been read
         place.known.saw(opened.real or opened.literal, status, digest(), since)
+    return outcome
 
 
 def _show(
@@ -143,13 +145,14 @@ def _run_large(
     """By streaming: bounded memory, and nothing is known of the file as a whole."""
     real = path.opened.real or path.opened.literal
     size = require_regular(path.opened, path.opened.literal).st_size
-    if arguments.limit is None:
-        then = "Read a part of it: give offset and limit (lines)."
-        raise too_large(real, size, place.limits.max_file_bytes, then)
     if place.cached:
         raise WouldBlock
     window = _window(arguments, place)
     with place.backend.chunks(path) as chunks:
+        if arguments.limit is None:
+            encoding_of(next(chunks, b""), encoding)  # else a part could not be read either
+            then = "Read a part of it: give offset and limit (lines)."
+            raise too_large(real, size, place.limits.max_file_bytes, then)
         streamed = select_from(_wanted(chunks, place), encoding, window)
     selection = streamed.selection
     details = ReadDetails(
@@ -195,11 +198,14 @@ def _outcome(selection: Selection, window: Window, details: ReadDetails, note: s
 
 def _undecodable(decoded: Decoded) -> ToolError:
     line, at = first_undecodable(decoded)
-    guessed = guess(decoded.data)
+    guessed = guess(decoded.data) if decoded.unknown else None
     hint = f" It may be {guessed}, which is a guess: try encoding={guessed!r}." if guessed else ""
+    if decoded.mark:
+        hint = f" Its mark says so: encoding={decoded.encoding!r} shows it, with U+FFFD there."
     message = (
-        f"It is not valid UTF-8: byte {at}, in line {line + 1}, cannot be decoded.{hint} Name its "
-        "encoding to read it; ASCII text in it can be edited as it is."
+        f"It is not valid {decoded.encoding}: byte {at}, in line {line + 1}, cannot be decoded."
+        f"{hint} Name its encoding to read it; ASCII text that is apart from such bytes can be "
+        "edited as it is."
     )
     return ToolError("undecodable", message, line=line, byteOffset=at, guess=guessed)
 
@@ -224,10 +230,14 @@ def _note(selection: Selection, window: Window) -> str:
             f"[Cut here by the read limit;{of} Go on with offset={selection.next_offset}{column}"
             f"{limit}.]"
         )
-    past = window.offset and not selection.text and selection.start_line == selection.end_line
-    if past and (total is None or window.offset >= total):
-        lines = "" if total is None else f": {total} lines, from 0"
-        return f"[Offset {window.offset} is past the end{lines}.]"
+    first = selection.start_line
+    if selection.line_length is not None:
+        return (
+            f"[Column {window.column} is past the end of line {first + 1} (offset {first}): "
+            f"{selection.line_length} characters, from 0.]"
+        )
+    if window.offset and not selection.text:
+        return f"[Offset {window.offset} is past the end: {first} lines, from 0.]"
     return ""
 
 

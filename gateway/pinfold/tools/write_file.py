@@ -1,9 +1,7 @@
 """`write_file`: a whole new content, in the file's own ending and mark."""
 
-import msgspec
-
 from pinfold.paths.opened import CheckedPath
-from pinfold.text.codec import MARK, Decoded, codec_name, new_file
+from pinfold.text.codec import Decoded, codec_name, new_file
 from pinfold.text.edit import fit_endings
 from pinfold.tools.base import (
     DRY_RUN,
@@ -16,7 +14,7 @@ from pinfold.tools.base import (
     require_sha256,
     require_storable,
 )
-from pinfold.tools.change import finish, read_old, require_fresh, summary
+from pinfold.tools.change import finish, naming, read_old, require_fresh, summary
 from pinfold_protocol.tools import Annotations, WriteDetails, WriteFileArguments
 
 
@@ -31,18 +29,18 @@ def new_content(content: str, old: Decoded | None, encoding: str | None) -> Deco
     """The file after a whole write: as given for a new one, else like the old one."""
     if old is None:
         return new_file(content, encoding)
-    body = fit_endings(content.removeprefix(MARK) if old.mark else content, old.text)
-    return msgspec.structs.replace(old, data=old.whole(body), text=body, undecodable=False)
+    return old.whole(fit_endings(content, old.text))
 
 
 def _run(arguments: WriteFileArguments, path: CheckedPath, place: Workplace) -> Outcome:
     old = read_old(path, place, arguments.encoding, arguments.expected_sha256)
-    new = new_content(arguments.content, old.decoded, old.encoding)
+    with naming("content", arguments.content, path):
+        new = new_content(arguments.content, old.decoded, old.encoding)
     if old.decoded is not None and new.data != old.decoded.data:
         require_fresh(path, old)
     details = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=True)
     done = WriteDetails(**details)
-    return Outcome(summary(details, old, arguments.dry_run), done, before=old.sha256)
+    return Outcome(summary(details, old, new, arguments.dry_run), done, before=old.sha256)
 
 
 WRITE_FILE = ToolType(
