@@ -10,7 +10,7 @@ from pinfold.backends.local import require_replaceable
 from pinfold.paths.opened import CheckedPath
 from pinfold.text.codec import MARK, Decoded, decode, image_type, printable
 from pinfold.text.lines import line_ending
-from pinfold.tools.base import Workplace
+from pinfold.tools.base import UNREADABLE, Workplace
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import TextContent
 
@@ -89,8 +89,9 @@ def require_fresh(path: CheckedPath, old: Old) -> None:
 
 def finish(
     path: CheckedPath, place: Workplace, old: Old, new: Decoded, *, dry_run: bool, whole: bool
-) -> dict[str, Any]:
-    """Make `new` the content, unless it is already, or `dry_run`. The members of WriteDetails.
+) -> tuple[dict[str, Any], tuple[TextContent, ...]]:
+    """Make `new` the content, unless it is already, or `dry_run`. The members of WriteDetails, and
+    what the model reads. To a session that may not read the file the diff is not shown.
 
     `whole`: the session said what the whole file is, so that it knows it afterwards; an edit of a
     file that changed since it was read leaves it as unknown as it was.
@@ -114,7 +115,9 @@ def finish(
             place.known.wrote(real, where.identity, details["sha256"])
     elif whole and not dry_run and old.content is not None:
         place.known.saw(real, path.opened.status, details["sha256"], place.known.now())
-    return {**details, **place.origin(where)}
+    shown = old.decoded is None or not details["changed"] or place.may_show()
+    details |= {**place.origin(where), "diff": details["diff"] if shown else ""}
+    return details, _summary(details, old, dry_run=dry_run, shown=shown)
 
 
 def _outcome(old: Old, new: Decoded, path: str) -> dict[str, Any]:
@@ -143,7 +146,9 @@ def _diff(old: Old, new: Decoded, path: str) -> str:
     return diff
 
 
-def summary(details: dict[str, Any], old: Old, dry_run: bool | None) -> tuple[TextContent, ...]:
+def _summary(
+    details: dict[str, Any], old: Old, *, dry_run: bool, shown: bool
+) -> tuple[TextContent, ...]:
     """What the model reads: one line, and for a dry run the diff below it."""
     if not details["changed"]:
         return (TextContent(f"{details['path']}: nothing to change, it is like that already."),)
@@ -153,7 +158,9 @@ def summary(details: dict[str, Any], old: Old, dry_run: bool | None) -> tuple[Te
     before, after = line_ending(old.text), details["line_ending"]
     told = before is not None and after not in (before, None)
     endings = f" Line endings: {before} -> {after}." if told else ""
-    diff = f"\n{details['diff']}" if dry_run else ""
+    diff = f"\n{details['diff']}" if dry_run and shown else ""
+    if not shown:
+        diff = f" The diff is not shown, {UNREADABLE}."
     buffer = details.get("source") == "buffer"
     fate = "may change too when it is saved" if buffer else "keep the old bytes"
     links = f" {old.other_links} other hard links {fate}." if old.other_links else ""
