@@ -72,6 +72,7 @@ MAKERS = {
     "_untranslatable",
     "asking_about",
     "from_errno",
+    "not_regular",
     "in_file",
     "too_large",
 }

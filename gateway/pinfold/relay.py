@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from pinfold.audit.entry import Trace
+from pinfold.backends.local import not_regular
 from pinfold.calls import Calls, Cancelled, Denied, Ticket, refusal, whole
 from pinfold.deciding import Decided
 from pinfold.memory.retention import tag_for
@@ -270,7 +271,10 @@ def _refused(errand: Errand, decision: Decision) -> Relayed | None:
 
 
 def _forwarded(argument: PathArgument, path: str, found: Decided, *, scoped: bool) -> str:
-    """The real path; in a session without a scope, the link itself for what is about names."""
+    """The real path; in a session without a scope, the link itself for what is about names.
+    Raises ToolError for one that no other process may be handed."""
+    if found.opened.nameless:  # another process would open our own pipes by it
+        raise not_regular(path)
     real = found.decision.resolved_path
     chosen = path if real is None or (argument.use in ENTRIES and not scoped) else real
     try:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,86 @@ def test_c150_special_files_are_refused_without_being_opened(bench: Bench, what:
 )
 def test_c150_streams_of_the_process_are_never_read(bench: Bench, path: str) -> None:
     assert kind(bench.read(bench.main, path)) in ("not-a-regular-file", "not-found")
+
+
+def _removed(base: str) -> int:
+    descriptor = os.open(f"{base}/removed", os.O_RDWR | os.O_CREAT)
+    os.unlink(f"{base}/removed")
+    return descriptor
+
+
+NAMELESS: dict[str, Callable[[str], int]] = {
+    "pipe": lambda base: os.pipe()[1],
+    "socket": lambda base: socket.socket(socket.AF_UNIX).detach(),
+    "event": lambda base: os.eventfd(0),
+    "memory": lambda base: os.memfd_create("x"),
+    "removed": _removed,
+    "namespace": lambda base: os.open("/proc/self/ns/net", os.O_RDONLY),
+}
+DOORS = ("/proc/self/fd/{}", "/dev/fd/{}", "/proc/{pid}/fd/{}", "/proc/thread-self/fd/{}", "LINK")
+TOUCHES: list[tuple[str, dict[str, Any]]] = [
+    ("read_file", {}),
+    ("write_file", {"content": "x"}),
+    ("write_file", {"content": "x", "dry_run": True}),
+    ("edit", {"old_string": "a", "new_string": "b"}),
+    ("edit", {"old_string": "", "new_string": "b"}),
+    ("edit", {"old_string": "", "new_string": "b", "dry_run": True}),
+]
+
+
+@pytest.mark.parametrize("what", NAMELESS)
+@pytest.mark.parametrize("door", DOORS)
+def test_c150_what_only_the_kernel_s_own_link_leads_to_is_no_file(
+    bench: Bench, what: str, door: str
+) -> None:
+    descriptor = NAMELESS[what](str(bench.base))
+    try:
+        path = door.format(descriptor, pid=os.getpid())
+        if door == "LINK":
+            path = f"{bench.project}/link"
+            os.symlink(f"/proc/self/fd/{descriptor}", path)
+        before = snapshot(bench.base)
+        for tool, arguments in TOUCHES:
+            result = bench.place.call(bench.main, tool, file_path=path, **arguments)
+            assert kind(result) == "not-a-regular-file", (tool, result)
+            told = bench.place.explain(bench.main, tool, file_path=path)
+            assert told == decision(result) and told["decision"] == "allow"
+            assert told["resolvedPath"].endswith(f"/fd/{descriptor}")
+            denied = bench.place.explain(bench.dream, tool, file_path=path)
+            assert denied["decision"] == ("allow" if tool == "read_file" else "deny")
+        below = bench.place.call(bench.main, "write_file", file_path=f"{path}/x", content="x")
+        assert kind(below) == "not-found" and snapshot(bench.base) == before
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("name", ["/proc/self/ns/net", "/proc/self/ns/mnt"])
+def test_a_namespace_is_no_file(bench: Bench, name: str) -> None:
+    for tool, arguments in TOUCHES:
+        result = bench.place.call(bench.main, tool, file_path=name, **arguments)
+        assert kind(result) == "not-a-regular-file"
+
+
+def test_a_descriptor_of_a_file_is_that_file(bench: Bench) -> None:
+    path = write(f"{bench.project}/f.txt", "x")
+    file, directory = os.open(path, os.O_RDONLY), os.open(bench.project, os.O_RDONLY)
+    try:
+        assert kind(bench.write(bench.main, f"/proc/self/fd/{file}", "new")) is None
+        assert kind(bench.write(bench.main, f"/dev/fd/{directory}/f.txt", "newer")) is None
+        assert kind(bench.read(bench.main, f"/dev/fd/{directory}")) == "is-directory"
+        assert read(path) == b"newer"
+        named = bench.read(bench.main, "/proc/self/comm")  # /proc/self is a link by name
+        assert kind(named) is None
+    finally:
+        os.close(file)
+        os.close(directory)
+
+
+@pytest.mark.parametrize("name", ["pipe:[1]", "anon_inode:[x]", "x (deleted)"])
+def test_such_names_elsewhere_are_ordinary(bench: Bench, name: str) -> None:
+    os.symlink(name, f"{bench.project}/link")
+    assert kind(bench.write(bench.main, f"{bench.project}/link", "x")) is None
+    assert read(f"{bench.project}/{name}") == b"x"
 
 
 @pytest.mark.parametrize(

@@ -299,6 +299,17 @@ def test_a_name_that_is_no_utf8_is_not_sent(front: Front) -> None:
     assert kind(result) == "invalid-path"
 
 
+def test_the_gateway_s_own_pipes_are_not_handed_on(front: Front) -> None:
+    reading, writing = os.pipe()
+    main = front.open("main", backend="up")
+    for number, name, more in ((reading, "read_it", {}), (writing, "write_it", {"content": "x"})):
+        for path in (f"/dev/fd/{number}", f"/proc/{os.getpid()}/fd/{number}"):
+            assert kind(front.call(main, name, path=path, **more)) == "not-a-regular-file"
+    assert b"tools/call" not in read(front.log)
+    os.close(reading)
+    os.close(writing)
+
+
 def test_a_bind_of_memory_under_another_name_is_found_out(front: Front) -> None:
     """By identity: every directory on the way to the reserved one counts."""
     lay(front)

@@ -32,11 +32,15 @@ def require_regular(opened: Opened, path: str) -> os.stat_result:
     if stat.S_ISDIR(opened.status.st_mode):
         raise ToolError("is-directory", f"{path}: it is a directory. Give the path of a file.")
     if not stat.S_ISREG(opened.status.st_mode):
-        raise ToolError(
-            "not-a-regular-file",
-            f"{path}: it is not a regular file but a FIFO, a socket or a device. Use another.",
-        )
+        raise not_regular(path)
     return opened.status
+
+
+def not_regular(path: str) -> ToolError:
+    """The error for what is neither a file nor a directory."""
+    kinds = "a FIFO, a socket, a device or the like"
+    message = f"{path}: it is not a regular file but {kinds}. Use another."
+    return ToolError("not-a-regular-file", message)
 
 
 class LocalBackend:

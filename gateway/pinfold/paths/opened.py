@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -51,9 +52,10 @@ class Opened(Closing, msgspec.Struct, eq=False):
 
     `target` and `status` are None where nothing is there; `missing` are then the names that are
     not, the first of them in the directory `parent`. `parent` is None where only the target was
-    opened. `problem` is the errno that stopped the resolution, and `real` is then None. `passed`:
-    every directory that a walk was in, also those that a link led out of again. `held` is whatever
-    must stay as long as this: descriptors that are not its own.
+    opened. A target that is a symbolic link is one of the kernel's own that leads to no file with a
+    name, and was not followed. `problem` is the errno that stopped the resolution, and `real` is
+    then None. `passed`: every directory that a walk was in, also those that a link led out of
+    again. `held` is whatever must stay as long as this: descriptors that are not its own.
     """
 
     literal: str
@@ -75,6 +77,11 @@ class Opened(Closing, msgspec.Struct, eq=False):
         """Give the descriptors back."""
         while self.descriptors:
             os.close(self.descriptors.pop())
+
+    @property
+    def nameless(self) -> bool:
+        """Whether it is a pipe, a socket or the like that only the kernel's own link leads to."""
+        return self.status is not None and stat.S_ISLNK(self.status.st_mode)
 
     def as_target(self) -> Target:
         """The facts that the policy needs."""

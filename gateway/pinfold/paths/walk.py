@@ -186,9 +186,10 @@ class _Walker:
             return self._missing(name)
         status = os.fstat(handle)
         if stat.S_ISLNK(status.st_mode):
-            text = decode(platform.link_text(here, raw, handle))
-            self._release(handle)
-            return self._follow(text)
+            text = platform.link_text(here, raw, handle)
+            if platform.is_path(here, raw, status.st_dev, text):
+                self._release(handle)
+                return self._follow(decode(text))
         if stat.S_ISDIR(status.st_mode):
             self._enter(name, handle, identity(status))
             return None
