@@ -141,11 +141,15 @@ def require_replaceable(opened: Opened) -> None:
         )
     if opened.status is not None:
         require_regular(opened, name)
-        assert opened.target is not None
-        if not platform.writable(opened.target):
-            raise ToolError(
-                "permission", f"{name}: the file is not writable. Ask the user to allow it."
-            )
+    handle = opened.parent if opened.status is None else opened.target
+    assert handle is not None
+    if platform.writable(handle):
+        return
+    if os.fstatvfs(handle).f_flag & os.ST_RDONLY:
+        raise from_errno(errno.EROFS, name)
+    if opened.status is None:
+        raise from_errno(errno.EACCES, name)
+    raise ToolError("permission", f"{name}: the file is not writable. Ask the user to allow it.")
 
 
 def too_large(path: str, size: int, most: int, then: str = _TOO_LARGE) -> ToolError:
