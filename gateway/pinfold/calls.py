@@ -210,7 +210,11 @@ class Calls:
         cached: bool = False,
         answers: Answers = unasked,
     ) -> Decided:
-        """Look and decide, for a session as it is now."""
+        """Look and decide, for a session as it is now.
+
+        Raises ToolError where something cannot be looked at, and `invalid-path` where a call that
+        is not denied leads to a name that no message can hold: its answer could not be read.
+        """
         effective = session.effective
         ground = Ground(
             session.roots,
@@ -219,7 +223,17 @@ class Calls:
             self._record() if call.action == "change" else None,
             _answers(session, answers) if effective.rules else unasked,
         )
-        return decided(ground, call, path, cached=cached)
+        found = decided(ground, call, path, cached=cached)
+        real = found.opened.real
+        if (
+            real is None
+            or found.decision.resolved_path == real
+            or found.decision.decision == "deny"
+        ):
+            return found
+        found.close()
+        message = f"{found.opened.literal}: it leads to a name that is no UTF-8, and no message can"
+        raise ToolError("invalid-path", f"{message} hold that path. Use another.")
 
     def _deciding(self, request: Request) -> Decided:
         """The same for a call under way, and for the record."""

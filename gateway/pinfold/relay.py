@@ -276,15 +276,7 @@ def _forwarded(argument: PathArgument, path: str, found: Decided, *, scoped: boo
     if found.opened.nameless:  # another process would open our own pipes by it
         raise not_regular(path)
     real = found.decision.resolved_path
-    chosen = path if real is None or (argument.use in ENTRIES and not scoped) else real
-    try:
-        chosen.encode()
-    except UnicodeEncodeError:
-        message = (
-            f"{argument.name}: no message can hold this path, since it is no UTF-8. Use another."
-        )
-        raise ToolError("invalid-path", message) from None
-    return chosen
+    return path if real is None or (argument.use in ENTRIES and not scoped) else real
 
 
 def _may_show(errand: Errand, found: _Found) -> bool:

@@ -1,5 +1,6 @@
 """Links, aliases and special files: complaints from the field, on a real file system."""
 
+import json
 import os
 import socket
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from pinfold_protocol.convert import unstructure
+from pinfold_protocol.errors import RpcError
 from pinfold_protocol.retention import RETENTION_KEY
 from pinfold_protocol.session import SessionResult
 from support import Embedded, decision, details, kind, read, snapshot, write
@@ -328,6 +331,67 @@ def test_a_descriptor_of_a_file_is_that_file(bench: Bench) -> None:
         os.close(directory)
 
 
+def lone(value: Any) -> bool:
+    """Whether anything that would be sent holds a lone surrogate."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("place", ["project", "memory", "memory/pinned", "directory"])
+def test_c013_a_name_that_is_no_utf8_is_in_no_answer(bench: Bench, place: str) -> None:
+    """Refused on the way in, and after a denial that is due."""
+    home = {"memory": bench.memory, "memory/pinned": f"{bench.memory}/pinned"}.get(place)
+    real = os.fsencode(home or bench.project) + b"/d\xff/f.md"
+    os.makedirs(os.path.dirname(real))
+    with open(real, "wb") as file:
+        file.write(b"a\n")
+    link = f"{bench.project}/link"
+    os.symlink(os.path.dirname(real) if place == "directory" else real, link)
+    path = f"{link}/f.md" if place == "directory" else link
+    rule = {"decision": "deny", "tools": ["*"], "paths": ["/**/f.md"]}
+    asks = bench.place.open(rules=[rule | {"decision": "ask"}])
+    denied = {"write_file", "edit"}
+    sessions = [
+        (bench.main, set()),
+        (bench.dream, set() if place == "memory" else denied),
+        (bench.place.open(rules=[rule]), {"read_file", *denied}),
+    ]
+    for session, expected in sessions:
+        for tool, arguments in TOUCHES:
+            result = bench.place.call(session, tool, file_path=path, **arguments)
+            right = "denied" if tool in expected else "invalid-path"
+            assert (kind(result), lone(result)) == (right, False), (tool, result)
+            if right == "denied":
+                assert decision(result)["resolvedPath"] is None
+                assert bench.place.explain(session, tool, file_path=path) == decision(result)
+                continue
+            assert decision(result) is None
+            with pytest.raises(RpcError) as error:
+                bench.place.explain(session, tool, file_path=path)
+            assert (error.value.data or {})["path"] == "arguments.file_path"
+    with pytest.raises(RpcError, match="no UTF-8"):  # nobody is asked about it
+        bench.place.explain(asks, "read_file", file_path=path)
+    with open(real, "rb") as file:
+        assert file.read() == b"a\n"
+
+
+def test_a_root_that_leads_to_no_utf8_is_reported_without_its_real_path(bench: Bench) -> None:
+    real = os.fsencode(bench.base) + b"/m\xff"
+    os.makedirs(real + b"/pinned")
+    os.symlink(real, f"{bench.base}/root")
+    session = bench.place.open("dream", memory={"projectRoot": f"{bench.base}/root"})
+    (root, *_) = unstructure(session)["roots"]
+    assert (root["realPath"], root["writePath"], root["exists"]) == (None, None, True)
+    assert not lone(unstructure(session))
+    denied = bench.write(session, f"{bench.base}/root/pinned/x.md")
+    assert (kind(denied), decision(denied)["rule"], lone(denied)) == ("denied", "pinned", False)
+    outside = bench.write(session, f"{bench.project}/x.md")
+    assert (kind(outside), lone(outside)) == ("denied", False)
+
+
 @pytest.mark.parametrize("name", ["pipe:[1]", "anon_inode:[x]", "x (deleted)"])
 def test_such_names_elsewhere_are_ordinary(bench: Bench, name: str) -> None:
     os.symlink(name, f"{bench.project}/link")
@@ -383,15 +447,6 @@ def test_odd_names_are_ordinary_names(bench: Bench) -> None:
     home = f"{bench.base}/home"
     os.mkdir(home)
     assert kind(bench.write(bench.main, "~/x.txt")) is None and os.listdir(home) == ["x.txt"]
-
-
-def test_names_that_are_no_utf_8_can_be_reached_by_a_link(bench: Bench) -> None:
-    raw = os.fsencode(bench.project) + b"/\xff.txt"
-    write(os.fsdecode(raw), "x")
-    os.symlink(b"\xff.txt", os.fsencode(f"{bench.project}/l"))
-    result = bench.read(bench.main, "l")
-    assert result["content"][0]["text"] == "x" and details(result)["path"].endswith("\udcff.txt")
-    assert kind(bench.write(bench.main, "l", "y")) is None and read(os.fsdecode(raw)) == b"y"
 
 
 def test_every_read_tool_gets_the_same_decision(bench: Bench) -> None:

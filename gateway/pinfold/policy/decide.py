@@ -17,7 +17,7 @@ from pinfold.policy.confinement import (
     takes_record,
 )
 from pinfold.policy.facts import Answers, AskKey, Call, Effective, Facts, Target, unasked
-from pinfold.policy.names import join, split
+from pinfold.policy.names import is_sayable, join, sayable, split
 from pinfold.policy.pinned import find_contained, find_pinned
 from pinfold.policy.rules import Rule as BaseRule
 from pinfold.policy.rules import strongest
@@ -91,18 +91,20 @@ class _Case(msgspec.Struct, frozen=True):
         member: str | None = None,
         **more: Match | Source | Asked | None,
     ) -> Decision:
-        """A decision. `member` is the member of the scope that it comes from."""
+        """A decision. `member` is the member of the scope that it comes from. A real path that no
+        message can hold is left out."""
         facts = self.facts
+        real = facts.target.real if facts else None
         turn_id = None if member is None else self.effective.turns.get(member)
         if member is not None:
             more["source"] = self._source(member)
         return Decision(
             decision=verdict,
             rule=rule,
-            reason=reason,
-            root=managed(facts.target.real, facts.roots) if facts else None,
+            reason=sayable(reason),
+            root=managed(real, facts.roots) if facts else None,
             path=facts.target.literal if facts else None,
-            resolved_path=facts.target.real if facts else None,
+            resolved_path=real if real is None or is_sayable(real) else None,
             turn_id=turn_id,
             **more,  # type: ignore[arg-type]
         )
