@@ -79,6 +79,7 @@ MAKERS = {
 HANDED_ON = {
     "error if settings.path is None else in_file(settings.path, error)",
     "content.refusal",
+    "failure",
     "seen.content.refusal",
     "self.error",
     "error",

@@ -425,6 +425,35 @@ def test_paths_mean_what_the_kernel_says(bench: Bench, path: str, tool: str, err
     assert snapshot(bench.project) == before
 
 
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("f.txt/..", "f.txt"),
+        ("f.txt/../f.txt", "f.txt"),
+        ("f.txt/x/y", "f.txt"),
+        ("f.txt/", "f.txt"),
+        ("d/../f.txt/x", "d/../f.txt"),
+        ("none/../f.txt", "none"),
+        ("d/none/x/../../y", "d/none"),
+        ("to-file/x", "to-file"),
+        ("through/x/y", "through"),
+        ("d/loop/x/..", "d/loop"),
+    ],
+)
+def test_an_error_names_the_part_that_stops_the_way(bench: Bench, path: str, named: str) -> None:
+    """And not what the dots fold to, which may well be there."""
+    write(f"{bench.project}/f.txt", "x")
+    os.mkdir(f"{bench.project}/d")
+    os.symlink("loop", f"{bench.project}/d/loop")
+    os.symlink("f.txt", f"{bench.project}/to-file")
+    os.symlink("f.txt/x", f"{bench.project}/through")
+    for tool, arguments in TOUCHES:
+        result = bench.place.call(bench.main, tool, file_path=path, **arguments)
+        assert kind(result) == ("invalid-path" if "loop" in path else "not-found")
+        said = result["content"][0]["text"].partition(": ")[0]
+        assert said == f"{bench.project}/{named}", (tool, said)
+
+
 def test_odd_names_are_ordinary_names(bench: Bench) -> None:
     """Backslashes, reserved names of other systems, quotes, newlines: POSIX takes them all."""
     for name in (

@@ -25,8 +25,8 @@ _TOO_LARGE = "It can be read in parts, with offset and limit, and not be changed
 
 def require_regular(opened: Opened, path: str) -> os.stat_result:
     """The status of a regular file; ToolError for anything else, without opening it."""
-    if opened.problem is not None:
-        raise from_errno(opened.problem, path)
+    if failure := opened.failure():
+        raise failure
     if opened.status is None:
         raise from_errno(errno.ENOENT, path)
     if stat.S_ISDIR(opened.status.st_mode):
@@ -133,8 +133,8 @@ def _open_to_read(target: int, cached: bool) -> int:
 def require_replaceable(opened: Opened) -> None:
     """Raise ToolError unless a file may be made of the target, or replaced there."""
     name = opened.literal
-    if opened.problem is not None:
-        raise from_errno(opened.problem, name)
+    if failure := opened.failure():
+        raise failure
     if opened.directory_wanted:
         raise ToolError(
             "is-directory", f"{name}: the path names a directory. Give the path of a file."
