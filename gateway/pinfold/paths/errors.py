@@ -24,7 +24,7 @@ _DISK = "The disk may fail, unless this is a file of the kernel's, as in /proc: 
 
 KINDS: dict[int, tuple[ToolErrorKind, str, str]] = {
     errno.ENOENT: ("not-found", "no such file or directory", _CHECK),
-    errno.ENOTDIR: ("not-found", "this part of the path leads to no directory", _CHECK),
+    errno.ENOTDIR: ("not-found", "a component of the path is not a directory", _CHECK),
     errno.ELOOP: ("invalid-path", "too many symbolic links, or a loop of them", _CHECK),
     errno.ENAMETOOLONG: ("invalid-path", "the path or a name in it is too long", "Shorten it."),
     errno.EACCES: ("permission", "permission denied", _ASK),

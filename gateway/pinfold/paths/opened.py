@@ -88,9 +88,13 @@ class Opened(Closing, msgspec.Struct, eq=False):
 
     def failure(self) -> ToolError | None:
         """What stopped the resolution, and where; None if nothing did."""
-        return (
-            None if self.problem is None else from_errno(self.problem, self.stopped or self.literal)
-        )
+        if self.problem is None:
+            return None
+        where = self.stopped or self.literal
+        if self.problem != errno.ENOTDIR:
+            return from_errno(self.problem, where)
+        message = f"{where}: this part of the path leads to no directory. Check the path."
+        return ToolError("not-found", message)
 
     def as_target(self) -> Target:
         """The facts that the policy needs."""
