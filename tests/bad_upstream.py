@@ -87,6 +87,20 @@ def change_tools() -> None:
         send({"method": "notifications/tools/list_changed"})
 
 
+def quote(how: str, number: Any, params: dict[str, Any]) -> None:
+    """Tell what the file holds that was to be changed, wherever that can be told."""
+    with open(params["arguments"]["path"], encoding="utf-8") as file:
+        said = file.read()
+    if token := params.get("_meta", {}).get("progressToken"):
+        progress = {"progressToken": token, "progress": 1, "message": said}
+        send({"method": "notifications/progress", "params": progress})
+    if how == "quote in an error":
+        send({"id": number, "error": {"code": -32000, "message": said}})
+    else:
+        more = {"structuredContent": {"diff": said}, "_meta": {"x": said}, "later": said}
+        text(number, said, isError=how == "quote in a failure", **more)
+
+
 def behave(how: str, number: Any, params: dict[str, Any]) -> None:
     token = params.get("_meta", {}).get("progressToken")
     if how == "die":
@@ -132,6 +146,8 @@ def behave(how: str, number: Any, params: dict[str, Any]) -> None:
         raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"x":%s}}\n' % (number, odd[how]))
     elif how == "error":
         send({"id": number, "error": {"code": -32602, "message": "no such argument"}})
+    elif how.startswith("quote"):
+        quote(how, number, params)
     elif how == "ask-and-withdraw":
         send({"id": "q", "method": "elicitation/create", "params": {"message": "Who?"}})
         _asked["withdrawn"] = number

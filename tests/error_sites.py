@@ -74,12 +74,14 @@ MAKERS = {
     "_untranslatable",
     "asking_about",
     "from_errno",
+    "not_regular",
     "in_file",
     "too_large",
 }
 HANDED_ON = {
     "error if settings.path is None else in_file(settings.path, error)",
     "content.refusal",
+    "failure",
     "seen.content.refusal",
     "self.error",
     "error",

@@ -23,7 +23,7 @@ from pinfold.paths.errors import ChangedUnderfoot, WouldBlock, reraise
 from pinfold.paths.near import near_names
 from pinfold.paths.opened import Opened, check
 from pinfold.paths.volume import Volumes
-from pinfold.policy.decide import ask_key, decide
+from pinfold.policy.decide import ask_key, decide, may_read, tellable
 from pinfold.policy.facts import Answers, AskKey, Call, RootFacts, no_approver, unasked
 from pinfold.policy.pinned import find_pinned
 from pinfold.session import EDITOR, LOCAL, Session
@@ -214,7 +214,11 @@ class Calls:
         cached: bool = False,
         answers: Answers = unasked,
     ) -> Decided:
-        """Look and decide, for a session as it is now."""
+        """Look and decide, for a session as it is now.
+
+        Raises ToolError where something cannot be looked at, and `invalid-path` where a call that
+        is not denied leads to a name that no message can hold: its answer could not be read.
+        """
         effective = session.effective
         ground = Ground(
             session.roots,
@@ -223,7 +227,17 @@ class Calls:
             self._record() if call.action == "change" else None,
             _answers(session, answers) if effective.rules else unasked,
         )
-        return decided(ground, call, path, cached=cached)
+        found = decided(ground, call, path, cached=cached)
+        real = found.opened.real
+        if (
+            real is None
+            or found.decision.resolved_path == real
+            or found.decision.decision == "deny"
+        ):
+            return found
+        found.close()
+        message = f"{found.opened.literal}: it leads to a name that is no UTF-8, and no message can"
+        raise ToolError("invalid-path", f"{message} hold that path. Use another.")
 
     def _deciding(self, request: Request) -> Decided:
         """The same for a call under way, and for the record."""
@@ -240,7 +254,6 @@ class Calls:
 
     def _read(self, request: Request) -> Answer:
         session = request.session
-        decided_under = session.effective
         decided = self._deciding(request)
         try:
             decision = decided.decision
@@ -253,7 +266,7 @@ class Calls:
             except ToolError as error:
                 if request.cached and error.kind == "not-found":
                     raise WouldBlock from None  # names that look alike are looked for
-                return Answer(decision, error=_placed(error, decided.opened))
+                return Answer(decision, error=_placed(request, error, decided))
             tag = None
             if decision.root is not None:
                 roots = whole(decided)
@@ -261,9 +274,9 @@ class Calls:
                 tag = tag_for(
                     decided.opened, decision.root, roots, sha256, complete=outcome.complete
                 )
-            if session.effective is not decided_under:
+            if session.effective is not decided.effective:
                 answers = _answers(session, request.answers)
-                again = self._again(request, decided, answers)
+                again = self._again(request, as_call(request.tool.name), decided, answers)
                 if refused := _refused(request, again):
                     return refused
             request.ticket.require_wanted()
@@ -271,9 +284,9 @@ class Calls:
         finally:
             decided.close()
 
-    def _again(self, request: Request, decided: Decided, answers: Answers) -> Decision:
-        """Decide about what was read under the scope now in force; which roots it includes is
-        looked up anew."""
+    def _again(self, request: Request, call: Call, decided: Decided, answers: Answers) -> Decision:
+        """Decide about a read of what was found under the scope now in force; which roots it
+        includes is looked up anew. Raises ToolError, WouldBlock."""
         session, effective = request.session, request.session.effective
         trust = effective.scope.confine_reads or effective.scope.bypass_ask
         look = Look(
@@ -284,7 +297,19 @@ class Calls:
                 facts = msgspec.structs.replace(decided.facts, roots=look.names_only())
         except OSError as error:
             reraise(error, str(error.filename or request.path))
-        return decide(as_call(request.tool.name), facts, effective, answers)
+        return decide(call, facts, effective, answers)
+
+    def _may_show(self, request: Request, decided: Decided) -> bool:
+        """Whether the session may read, now, the file that a change is about: only then is
+        anything told of what it held. Never raises: the change may be published."""
+        session = request.session
+        if session.effective is decided.effective:
+            return may_read(decided.facts, decided.effective, session.answers)
+        try:
+            again = self._again(request, as_call("read_file"), decided, session.answers)
+        except ToolError:
+            return False
+        return again.decision == "allow"
 
     def _change(self, request: Request) -> Answer:
         for _ in range(_TRIES):
@@ -328,10 +353,10 @@ class Calls:
             sweep=find_pinned(decided.facts) is None,
         )
         try:
-            place = self._workplace(request)
+            place = self._workplace(request, lambda: self._may_show(request, decided))
             outcome = request.tool.run(request.arguments, checked, place)
         except ToolError as error:
-            return Answer(decided.decision, error=_placed(error, decided.opened))
+            return Answer(decided.decision, error=_placed(request, error, decided))
         return Answer(decided.decision, outcome=outcome, published=request.ticket.published)
 
     # Moving: both ends are changes, and are decided as such
@@ -384,7 +409,9 @@ class Calls:
             self._seam("decided")
             yield
 
-    def _workplace(self, request: Request) -> Workplace:
+    def _workplace(
+        self, request: Request, may_show: Callable[[], bool] = lambda: True
+    ) -> Workplace:
         session = request.session
         return Workplace(
             backend=self.backends.get(session.backend, self.backend),
@@ -394,6 +421,7 @@ class Calls:
             cached=request.cached,
             sources=EDITOR in self.backends,
             require_wanted=request.ticket.require_wanted,
+            may_show=may_show,
         )
 
     @contextmanager
@@ -481,16 +509,19 @@ _OF_TEXT = frozenset({"binary", "undecodable", "no-match", "ambiguous-match"})
 """What pure code says of a text, which does not know where it stands."""
 
 
-def _placed(error: ToolError, opened: Opened) -> ToolError:
+def _placed(request: Request, error: ToolError, decided: Decided) -> ToolError:
     """Which file it is, where that is not said. For one that is not there: names in the same
-    directory that look alike."""
+    directory that look alike, as far as the session may hear of them."""
+    opened = decided.opened
     if error.kind in _OF_TEXT and opened.literal not in error.message:
         message = f"{printable(opened.literal)}: {error.message[:1].lower()}{error.message[1:]}"
         return ToolError(error.kind, message, **error.data)
     if error.kind != "not-found" or len(opened.missing) != 1 or opened.parent is None:
         return error
-    near = near_names(opened)
-    if not near:
+    call = as_call(request.tool.name if request.tool.action == "read" else "read_file")
+    answers = request.session.answers
+    near = tellable(near_names(opened), decided.facts, decided.effective, answers, call)
+    if not near or request.session.effective is not decided.effective:
         return error
     message = f"{error.message} There is {', '.join(map(repr, near))}."
     return ToolError(error.kind, message, **error.data, near=near)

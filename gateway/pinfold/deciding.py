@@ -19,12 +19,14 @@ from pinfold_protocol.decision import Decision
 
 
 class Decided(Closing, msgspec.Struct, frozen=True, eq=False):
-    """What was found and decided. Its descriptors are open until it is closed: use it in `with`."""
+    """What was found and decided, and under which scope. Its descriptors are open until it is
+    closed: use it in `with`."""
 
     opened: Opened
     facts: Facts
     decision: Decision
     look: Look
+    effective: Effective
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -52,7 +54,8 @@ def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> D
     effective, volumes = ground.effective, ground.volumes
     scope = effective.scope
     changing = call.action == "change"
-    confined = scope.confine_writes if changing else scope.confine_reads
+    # Of a change, too: what it tells of the old content is decided as a read is.
+    confined = scope.confine_reads or (changing and scope.confine_writes)
     trust = confined or (scope.bypass_ask and bool(effective.rules))
     above = changing and call.tree
     look = Look(ground.roots, scope, volumes, trust=trust, above=above, cached=cached)
@@ -65,7 +68,8 @@ def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> D
             facts = Facts(opened.as_target(), look.names_only())
         if call.foreign and guard(scope) is not None:
             facts = msgspec.structs.replace(facts, spelling=spelling_of(opened))
-        return Decided(opened, facts, decide(call, facts, effective, ground.answers), look)
+        decision = decide(call, facts, effective, ground.answers)
+        return Decided(opened, facts, decision, look, effective)
     except BaseException as error:
         look.close()
         if opened is not None:

@@ -36,9 +36,14 @@ def explain(gateway: "Gateway", params: ExplainParams, session: Session | None =
         if path is None:
             trace.decision = decide(call, None, session.effective, session.answers)
             return trace.decision
-        with gateway.calls.decided(session, call, path) as decided:
-            trace.decision = decided.decision
-            return decided.decision
+        try:
+            with gateway.calls.decided(session, call, path) as decided:
+                trace.decision = decided.decision
+                return decided.decision
+        except ToolError as error:
+            raise invalid_params(
+                f"arguments.{_path_argument(params.name)}", error.message
+            ) from None
 
 
 def who_may(gateway: "Gateway", session: Session, tool: str, path: str) -> dict[Profile, Decision]:
@@ -70,13 +75,19 @@ def _explained_path(gateway: "Gateway", session: Session, params: ExplainParams)
         unknown = set(params.arguments) - set(tool.properties) - IGNORED_ARGUMENTS
         if unknown:
             raise invalid_params(f"arguments.{min(unknown)}", "is not a known member")
-        member, raw = "file_path", _text_argument(params.arguments, "file_path", None)
-    elif (host := HOST_TOOLS.get(params.name)) and host.path_argument:
-        member = host.path_argument
+        member = _path_argument(params.name)
+        raw = _text_argument(params.arguments, member, None)
+    elif member := _path_argument(params.name):
         raw = _text_argument(params.arguments, member, session.project_root)
     else:
         return None
     return _expanded(gateway, session, member, raw)
+
+
+def _path_argument(name: str) -> str:
+    """Empty for a tool that has none."""
+    host = HOST_TOOLS.get(name)
+    return "file_path" if name in TOOLS else (host.path_argument if host else None) or ""
 
 
 def _expanded(gateway: "Gateway", session: Session, member: str, raw: str) -> str:

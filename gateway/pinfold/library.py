@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from pinfold.backends.local import require_regular
 from pinfold.memory import index as listing
 from pinfold.memory.index import Readable
 from pinfold.memory.roots import Look
@@ -62,6 +63,22 @@ def survey(gateway: "Gateway", session: Session) -> Iterator[Survey]:
     readable = Readable(session.effective, session.answers)
     with Look(session.roots, scope, gateway.volumes, trust=True) as look:
         yield Survey(look, readable.may)
+
+
+def document(gateway: "Gateway", session: Session, path: str) -> str:
+    """The real path of a document of managed memory that the session may read.
+
+    Raises ToolError: `not-found` also for what is no managed memory.
+    """
+    with gateway.calls.decided(session, as_call("read_memory"), path) as found:
+        real = found.opened.real
+        if found.decision.root is None or real is None:
+            message = f"{path}: it is no document of managed memory; resources/list has those."
+            raise ToolError("not-found", message)
+        if found.decision.decision != "allow":
+            raise ToolError("denied", f"Denied: {found.decision.reason}")
+        require_regular(found.opened, path)
+        return real
 
 
 def text_of(gateway: "Gateway", session: Session, path: str) -> str | None:

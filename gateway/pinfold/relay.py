@@ -14,15 +14,17 @@ from typing import Any, Literal
 import msgspec
 
 from pinfold.audit.entry import Trace
+from pinfold.backends.local import not_regular
 from pinfold.calls import Calls, Cancelled, Denied, Ticket, refusal, whole
 from pinfold.deciding import Decided
 from pinfold.memory.retention import tag_for
 from pinfold.paths.errors import ChangedUnderfoot, reraise
 from pinfold.paths.opened import check, snapshot
 from pinfold.paths.walk import walk
-from pinfold.policy.decide import decide, guard
+from pinfold.policy.decide import decide, guard, may_read
 from pinfold.policy.facts import Answers, Call
 from pinfold.session import Session
+from pinfold.tools.base import UNREADABLE
 from pinfold.tools.registry import TOOLS
 from pinfold.upstream.mapping import ENTRIES, TREES, PathArgument, Plan
 from pinfold.upstream.peer import Peer
@@ -93,6 +95,12 @@ class Errand(msgspec.Struct, frozen=True):
         """Whether this session protects or confines anything, now."""
         return guard(self.session.scope) is not None
 
+    @property
+    def taking(self) -> Call:
+        """What a move is at its source besides a change: it takes what is there to where other
+        rules hold, and so reads it."""
+        return Call(self.name, "read", tree=True, foreign=True, also=(*_READS, self.plan.tool))
+
     def call(self, argument: PathArgument | None) -> Call:
         """The call as the policy sees it, for one of its paths; None where it has none."""
         plan = self.plan
@@ -155,8 +163,12 @@ class Relay:
             )
             errand.traces.append(Trace(path, each.decision, each.opened.status))
             found.append(each)
-            if each.decision.decision != "allow":
-                return _Found(each.decision, tuple(found))
+            decision = each.decision
+            if decision.decision == "allow" and argument.use == "move-from":
+                decision = decide(errand.taking, each.facts, each.effective, errand.answers)
+                errand.traces[-1] = Trace(path, decision, each.opened.status)
+            if decision.decision != "allow":
+                return _Found(decision, tuple(found))
         return _Found(found[0].decision, tuple(found))
 
     # Reads
@@ -241,15 +253,20 @@ class Relay:
         ]
         path = paths[0] if paths else None
         changing = errand.plan.changes
-        waiting = Waiting(changing=changing, on_progress=errand.on_progress)
+        shown = not changing or _may_show(errand, found)
+        on_progress = errand.on_progress if shown else None
+        waiting = Waiting(changing=changing, on_progress=on_progress)
         try:
             with errand.ticket.watched(waiting.cancel):
                 result = errand.peer.call(errand.plan.tool, errand.plan.with_paths(paths), waiting)
         except GaveUp:
             raise Cancelled from None
         except ToolError as error:
-            return Relayed(found.decision, error=error, path=path)
-        return Relayed(found.decision, result=result, path=path)
+            said = error if shown else _unsaid(errand, error)
+            return Relayed(found.decision, error=said, path=path)
+        return Relayed(
+            found.decision, result=result if shown else _hidden(errand, result), path=path
+        )
 
 
 def _refused(errand: Errand, decision: Decision) -> Relayed | None:
@@ -258,17 +275,36 @@ def _refused(errand: Errand, decision: Decision) -> Relayed | None:
 
 
 def _forwarded(argument: PathArgument, path: str, found: Decided, *, scoped: bool) -> str:
-    """The real path; in a session without a scope, the link itself for what is about names."""
+    """The real path; in a session without a scope, the link itself for what is about names.
+    Raises ToolError for one that no other process may be handed."""
+    if found.opened.nameless:  # another process would open our own pipes by it
+        raise not_regular(path)
     real = found.decision.resolved_path
-    chosen = path if real is None or (argument.use in ENTRIES and not scoped) else real
-    try:
-        chosen.encode()
-    except UnicodeEncodeError:
-        message = (
-            f"{argument.name}: no message can hold this path, since it is no UTF-8. Use another."
-        )
-        raise ToolError("invalid-path", message) from None
-    return chosen
+    return path if real is None or (argument.use in ENTRIES and not scoped) else real
+
+
+def _may_show(errand: Errand, found: _Found) -> bool:
+    """Whether the session may read all that a change is about: what an upstream answers to one may
+    quote it. The gate is passed: no other scope is in force before the answer is there."""
+    answers = errand.session.answers
+    return all(may_read(each.facts, each.effective, answers) for each in found.each)
+
+
+def _hidden(errand: Errand, result: Params) -> Params:
+    """Whether it went well, and nothing else of the upstream's."""
+    failed = result.get("isError") is True
+    fate = "failed" if failed else "did it"
+    then = " Ask the user what is there." if failed else ""
+    text = f"{errand.peer.name} {fate}. What it answered is not shown, {UNREADABLE}.{then}"
+    return {"content": [{"type": "text", "text": text}], "isError": failed}
+
+
+def _unsaid(errand: Errand, error: ToolError) -> ToolError:
+    """The error, without the upstream's own words."""
+    if "code" not in error.data:
+        return error
+    message = f"{errand.peer.name} answered an error, which is not shown, {UNREADABLE}."
+    return ToolError("backend", f"{message} Ask the user what is there.", **error.data)
 
 
 def _require_same(first: _Found, last: _Found) -> None:

@@ -132,7 +132,8 @@ TOOL_ERRORS: dict[str, Kind] = dict(
         _tool(
             "io",
             "The system failed in a way that has no kind of its own; the message has its name.",
-            "Tell the user: the disk, or what it is mounted from, may be damaged.",
+            "Do what the message says. Where it names the disk (`EIO`), tell the user: that, or "
+            "what it is mounted from, may be damaged.",
         ),
         _tool(
             "backend",

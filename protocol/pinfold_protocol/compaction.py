@@ -50,7 +50,7 @@ Trigger = TurnTrigger | ResultsTrigger | ForceTrigger | PressureTrigger
 
 
 class CompactSettings(Wire, frozen=True):
-    """What to keep. A null member has its default; a threshold of -1 (or below 0) is disabled.
+    """What to keep. A null member has its default; a threshold of -1 is disabled.
 
     `keep_recent` (5): how many results stay whatever happens. `idle_threshold_minutes` (60).
     `size_threshold_chars` (500,000; disabled where it is null and the idle threshold is negative).

@@ -33,6 +33,22 @@ ERRNOS = [
 ]
 
 
+ADVICE = [
+    ("EBUSY", "mount point"),
+    ("EAGAIN", "nothing to read"),
+    ("EIO", "disk may fail"),
+    ("EMFILE", "Try again later"),
+    ("EINVAL", "Invalid argument (EINVAL). The system cannot do that here"),
+]
+
+
+@pytest.mark.parametrize(("name", "words"), ADVICE)
+def test_what_has_no_kind_of_its_own_says_what_is_true(name: str, words: str) -> None:
+    message = from_errno(getattr(errno, name), "/f").message
+    assert words in message and name in message
+    assert ("disk" in message) is (name == "EIO")
+
+
 @pytest.mark.parametrize(("name", "expected"), ERRNOS)
 def test_the_system_s_errors_have_their_kinds(name: str, expected: str) -> None:
     error = from_errno(getattr(errno, name), "/f")
@@ -109,9 +125,17 @@ def test_a_read_only_mount(tmp_path: Path, mount: Mount) -> None:
     fixed = mount("fixed", f"--bind {source}", f"-o remount,ro,bind {source}")
     place = Embedded(tmp_path)
     session = place.open()
-    for name in ("t.md", "new.md", "d/new.md"):
-        result = place.call(session, "write_file", file_path=f"{fixed}/{name}", content="x")
-        assert kind(result) in ("read-only-filesystem", "permission"), result
+    make = {"old_string": "", "new_string": "x"}
+    calls: list[tuple[str, str, dict[str, str]]] = [
+        *(("write_file", name, {"content": "x"}) for name in ("t.md", "new.md", "d/new.md")),
+        *(("edit", name, make) for name in ("new.md", "d/new.md")),
+        ("edit", "t.md", {"old_string": "old", "new_string": "x"}),
+    ]
+    for tool, name, more in calls:
+        for dry in (False, True):
+            path_there = f"{fixed}/{name}"
+            result = place.call(session, tool, file_path=path_there, dry_run=dry, **more)
+            assert kind(result) == "read-only-filesystem", (tool, name, dry, result)
     assert kind(place.call(session, "read_file", file_path=f"{fixed}/t.md")) is None
     assert read(path) == b"old" and os.listdir(source) == ["t.md"]
 
@@ -121,7 +145,9 @@ def test_a_file_that_is_a_mount_is_refused_and_whole(tmp_path: Path, mount: Moun
     target = mount("target.md", f"--bind {source}", file=True)
     place = Embedded(tmp_path)
     result = place.call(place.open(), "write_file", file_path=str(target), content="x")
-    assert kind(result) in ("io", "changed-underfoot") and read(source) == b"old"
+    assert kind(result) == "io" and read(source) == b"old"
+    said = result["content"][0]["text"]
+    assert "mount point" in said and "EBUSY" in said and "disk" not in said
     assert no_debris(tmp_path)
 
 

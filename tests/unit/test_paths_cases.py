@@ -1,12 +1,16 @@
 """Links, aliases and special files: complaints from the field, on a real file system."""
 
+import json
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pinfold_protocol.convert import unstructure
+from pinfold_protocol.errors import RpcError
 from pinfold_protocol.retention import RETENTION_KEY
 from pinfold_protocol.session import SessionResult
 from support import Embedded, decision, details, kind, read, snapshot, write
@@ -254,6 +258,147 @@ def test_c150_streams_of_the_process_are_never_read(bench: Bench, path: str) -> 
     assert kind(bench.read(bench.main, path)) in ("not-a-regular-file", "not-found")
 
 
+def _removed(base: str) -> int:
+    descriptor = os.open(f"{base}/removed", os.O_RDWR | os.O_CREAT)
+    os.unlink(f"{base}/removed")
+    return descriptor
+
+
+NAMELESS: dict[str, Callable[[str], int]] = {
+    "pipe": lambda base: os.pipe()[1],
+    "socket": lambda base: socket.socket(socket.AF_UNIX).detach(),
+    "event": lambda base: os.eventfd(0),
+    "memory": lambda base: os.memfd_create("x"),
+    "removed": _removed,
+    "namespace": lambda base: os.open("/proc/self/ns/net", os.O_RDONLY),
+}
+DOORS = ("/proc/self/fd/{}", "/dev/fd/{}", "/proc/{pid}/fd/{}", "/proc/thread-self/fd/{}", "LINK")
+TOUCHES: list[tuple[str, dict[str, Any]]] = [
+    ("read_file", {}),
+    ("write_file", {"content": "x"}),
+    ("write_file", {"content": "x", "dry_run": True}),
+    ("edit", {"old_string": "a", "new_string": "b"}),
+    ("edit", {"old_string": "", "new_string": "b"}),
+    ("edit", {"old_string": "", "new_string": "b", "dry_run": True}),
+]
+
+
+@pytest.mark.parametrize("what", NAMELESS)
+@pytest.mark.parametrize("door", DOORS)
+def test_c150_what_only_the_kernel_s_own_link_leads_to_is_no_file(
+    bench: Bench, what: str, door: str
+) -> None:
+    descriptor = NAMELESS[what](str(bench.base))
+    try:
+        path = door.format(descriptor, pid=os.getpid())
+        if door == "LINK":
+            path = f"{bench.project}/link"
+            os.symlink(f"/proc/self/fd/{descriptor}", path)
+        before = snapshot(bench.base)
+        for tool, arguments in TOUCHES:
+            result = bench.place.call(bench.main, tool, file_path=path, **arguments)
+            assert kind(result) == "not-a-regular-file", (tool, result)
+            told = bench.place.explain(bench.main, tool, file_path=path)
+            assert told == decision(result) and told["decision"] == "allow"
+            assert told["resolvedPath"].endswith(f"/fd/{descriptor}")
+            denied = bench.place.explain(bench.dream, tool, file_path=path)
+            assert denied["decision"] == ("allow" if tool == "read_file" else "deny")
+        below = bench.place.call(bench.main, "write_file", file_path=f"{path}/x", content="x")
+        assert kind(below) == "not-found" and snapshot(bench.base) == before
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("name", ["/proc/self/ns/net", "/proc/self/ns/mnt"])
+def test_a_namespace_is_no_file(bench: Bench, name: str) -> None:
+    for tool, arguments in TOUCHES:
+        result = bench.place.call(bench.main, tool, file_path=name, **arguments)
+        assert kind(result) == "not-a-regular-file"
+
+
+def test_a_descriptor_of_a_file_is_that_file(bench: Bench) -> None:
+    path = write(f"{bench.project}/f.txt", "x")
+    file, directory = os.open(path, os.O_RDONLY), os.open(bench.project, os.O_RDONLY)
+    try:
+        assert kind(bench.write(bench.main, f"/proc/self/fd/{file}", "new")) is None
+        assert kind(bench.write(bench.main, f"/dev/fd/{directory}/f.txt", "newer")) is None
+        assert kind(bench.read(bench.main, f"/dev/fd/{directory}")) == "is-directory"
+        assert read(path) == b"newer"
+        named = bench.read(bench.main, "/proc/self/comm")  # /proc/self is a link by name
+        assert kind(named) is None
+    finally:
+        os.close(file)
+        os.close(directory)
+
+
+def lone(value: Any) -> bool:
+    """Whether anything that would be sent holds a lone surrogate."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("place", ["project", "memory", "memory/pinned", "directory"])
+def test_c013_a_name_that_is_no_utf8_is_in_no_answer(bench: Bench, place: str) -> None:
+    """Refused on the way in, and after a denial that is due."""
+    home = {"memory": bench.memory, "memory/pinned": f"{bench.memory}/pinned"}.get(place)
+    real = os.fsencode(home or bench.project) + b"/d\xff/f.md"
+    os.makedirs(os.path.dirname(real))
+    with open(real, "wb") as file:
+        file.write(b"a\n")
+    link = f"{bench.project}/link"
+    os.symlink(os.path.dirname(real) if place == "directory" else real, link)
+    path = f"{link}/f.md" if place == "directory" else link
+    rule = {"decision": "deny", "tools": ["*"], "paths": ["/**/f.md"]}
+    asks = bench.place.open(rules=[rule | {"decision": "ask"}])
+    denied = {"write_file", "edit"}
+    sessions = [
+        (bench.main, set()),
+        (bench.dream, set() if place == "memory" else denied),
+        (bench.place.open(rules=[rule]), {"read_file", *denied}),
+    ]
+    for session, expected in sessions:
+        for tool, arguments in TOUCHES:
+            result = bench.place.call(session, tool, file_path=path, **arguments)
+            right = "denied" if tool in expected else "invalid-path"
+            assert (kind(result), lone(result)) == (right, False), (tool, result)
+            if right == "denied":
+                assert decision(result)["resolvedPath"] is None
+                assert bench.place.explain(session, tool, file_path=path) == decision(result)
+                continue
+            assert decision(result) is None
+            with pytest.raises(RpcError) as error:
+                bench.place.explain(session, tool, file_path=path)
+            assert (error.value.data or {})["path"] == "arguments.file_path"
+    with pytest.raises(RpcError, match="no UTF-8"):  # nobody is asked about it
+        bench.place.explain(asks, "read_file", file_path=path)
+    with open(real, "rb") as file:
+        assert file.read() == b"a\n"
+
+
+def test_a_root_that_leads_to_no_utf8_is_reported_without_its_real_path(bench: Bench) -> None:
+    real = os.fsencode(bench.base) + b"/m\xff"
+    os.makedirs(real + b"/pinned")
+    os.symlink(real, f"{bench.base}/root")
+    session = bench.place.open("dream", memory={"projectRoot": f"{bench.base}/root"})
+    (root, *_) = unstructure(session)["roots"]
+    assert (root["realPath"], root["writePath"], root["exists"]) == (None, None, True)
+    assert not lone(unstructure(session))
+    denied = bench.write(session, f"{bench.base}/root/pinned/x.md")
+    assert (kind(denied), decision(denied)["rule"], lone(denied)) == ("denied", "pinned", False)
+    outside = bench.write(session, f"{bench.project}/x.md")
+    assert (kind(outside), lone(outside)) == ("denied", False)
+
+
+@pytest.mark.parametrize("name", ["pipe:[1]", "anon_inode:[x]", "x (deleted)"])
+def test_such_names_elsewhere_are_ordinary(bench: Bench, name: str) -> None:
+    os.symlink(name, f"{bench.project}/link")
+    assert kind(bench.write(bench.main, f"{bench.project}/link", "x")) is None
+    assert read(f"{bench.project}/{name}") == b"x"
+
+
 @pytest.mark.parametrize(
     ("path", "tool", "error"),
     [
@@ -280,6 +425,35 @@ def test_paths_mean_what_the_kernel_says(bench: Bench, path: str, tool: str, err
     assert snapshot(bench.project) == before
 
 
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("f.txt/..", "f.txt"),
+        ("f.txt/../f.txt", "f.txt"),
+        ("f.txt/x/y", "f.txt"),
+        ("f.txt/", "f.txt"),
+        ("d/../f.txt/x", "d/../f.txt"),
+        ("none/../f.txt", "none"),
+        ("d/none/x/../../y", "d/none"),
+        ("to-file/x", "to-file"),
+        ("through/x/y", "through"),
+        ("d/loop/x/..", "d/loop"),
+    ],
+)
+def test_an_error_names_the_part_that_stops_the_way(bench: Bench, path: str, named: str) -> None:
+    """And not what the dots fold to, which may well be there."""
+    write(f"{bench.project}/f.txt", "x")
+    os.mkdir(f"{bench.project}/d")
+    os.symlink("loop", f"{bench.project}/d/loop")
+    os.symlink("f.txt", f"{bench.project}/to-file")
+    os.symlink("f.txt/x", f"{bench.project}/through")
+    for tool, arguments in TOUCHES:
+        result = bench.place.call(bench.main, tool, file_path=path, **arguments)
+        assert kind(result) == ("invalid-path" if "loop" in path else "not-found")
+        said = result["content"][0]["text"].partition(": ")[0]
+        assert said == f"{bench.project}/{named}", (tool, said)
+
+
 def test_odd_names_are_ordinary_names(bench: Bench) -> None:
     """Backslashes, reserved names of other systems, quotes, newlines: POSIX takes them all."""
     for name in (
@@ -302,15 +476,6 @@ def test_odd_names_are_ordinary_names(bench: Bench) -> None:
     home = f"{bench.base}/home"
     os.mkdir(home)
     assert kind(bench.write(bench.main, "~/x.txt")) is None and os.listdir(home) == ["x.txt"]
-
-
-def test_names_that_are_no_utf_8_can_be_reached_by_a_link(bench: Bench) -> None:
-    raw = os.fsencode(bench.project) + b"/\xff.txt"
-    write(os.fsdecode(raw), "x")
-    os.symlink(b"\xff.txt", os.fsencode(f"{bench.project}/l"))
-    result = bench.read(bench.main, "l")
-    assert result["content"][0]["text"] == "x" and details(result)["path"].endswith("\udcff.txt")
-    assert kind(bench.write(bench.main, "l", "y")) is None and read(os.fsdecode(raw)) == b"y"
 
 
 def test_every_read_tool_gets_the_same_decision(bench: Bench) -> None:

@@ -1,5 +1,6 @@
 """What is decided where another process opens the path: whole trees, and spellings."""
 
+import json
 import os
 import subprocess
 import sys
@@ -25,7 +26,9 @@ from pinfold.policy.facts import (
 )
 from pinfold.policy.names import below
 from pinfold.policy.spelling import doubt, look
+from pinfold_protocol.convert import unstructure
 from pinfold_protocol.session import PROFILES
+from pinfold_protocol.tools import ToolsCallParams
 from support import decision, kind, read, snapshot, write
 
 DREAM = Effective(PROFILES["dream"])
@@ -296,6 +299,17 @@ def test_a_name_that_is_no_utf8_is_not_sent(front: Front) -> None:
     assert kind(result) == "invalid-path"
 
 
+def test_the_gateway_s_own_pipes_are_not_handed_on(front: Front) -> None:
+    reading, writing = os.pipe()
+    main = front.open("main", backend="up")
+    for number, name, more in ((reading, "read_it", {}), (writing, "write_it", {"content": "x"})):
+        for path in (f"/dev/fd/{number}", f"/proc/{os.getpid()}/fd/{number}"):
+            assert kind(front.call(main, name, path=path, **more)) == "not-a-regular-file"
+    assert b"tools/call" not in read(front.log)
+    os.close(reading)
+    os.close(writing)
+
+
 def test_a_bind_of_memory_under_another_name_is_found_out(front: Front) -> None:
     """By identity: every directory on the way to the reserved one counts."""
     lay(front)
@@ -345,6 +359,42 @@ def test_a_path_that_never_stays_is_given_up(front: Front, monkeypatch: pytest.M
     monkeypatch.setattr(peer, "start", move)
     result = front.call(main, "write_it", path=path, content="x")
     assert kind(result) == "changed-underfoot" and b"tools/call" not in read(front.log)
+
+
+SECRET = "PASSWORD=1"
+SEALED = {"decision": "deny", "tools": ["read_file"], "paths": ["secret/**"]}
+
+
+@pytest.mark.parametrize("how", ["quote", "quote in a failure", "quote in an error"])
+def test_what_it_says_of_a_file_that_may_not_be_read_is_not_handed_on(
+    front: Front, how: str
+) -> None:
+    path = write(front.project / "secret/q", SECRET)
+    progress: list[Any] = []
+    for rules, shown in (([], True), ([SEALED], False), ([SEALED | {"decision": "ask"}], False)):
+        session = front.open("main", backend="up", rules=rules)
+        params = ToolsCallParams(
+            session.session_id, "write_it", {"path": path, "content": f"!{how}"}
+        )
+        result = front.gateway.call(params, on_progress=progress.append)
+        told = json.dumps(unstructure(result))
+        assert (SECRET in told) is shown, told
+        assert result.is_error is (how != "quote")
+        assert (SECRET in json.dumps(progress)) is shown
+        assert shown or "may not read" in told
+        progress.clear()
+
+
+@pytest.mark.parametrize("scope", [{}, {"confineReads": True}])
+def test_moving_is_also_reading_at_the_source(front: Front, scope: dict[str, Any]) -> None:
+    path = write(front.project / "secret/q", SECRET)
+    session = front.open("main", backend="up", scope=scope, rules=[] if scope else [SEALED])
+    ends = {"from": path, "to": f"{front.memory}/open"}
+    result = front.call(session, "move_it", **ends)
+    assert kind(result) == "denied" and os.path.exists(path)
+    assert front.explain(session, "move_it", **ends) == decision(result)
+    back = {"from": write(f"{front.memory}/topic.md", "x"), "to": f"{front.project}/secret/new"}
+    assert kind(front.call(session, "move_it", **back)) is None  # putting something there is not
 
 
 def test_the_gateway_imports_nothing_of_upstreams_where_there_are_none() -> None:

@@ -195,6 +195,18 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"settings": {"sizeThresholdChars": True}},
         "settings.sizeThresholdChars",
     ),
+    "a size below nothing": (
+        {"settings": {"sizeThresholdChars": -2}},
+        "settings.sizeThresholdChars",
+    ),
+    "a pause below nothing": (
+        {"settings": {"idleThresholdMinutes": -0.5}},
+        "settings.idleThresholdMinutes",
+    ),
+    "a gain below nothing": (
+        {"settings": {"clearAtLeastChars": -2}},
+        "settings.clearAtLeastChars",
+    ),
     "names that are none": ({"settings": {"clearable": [1]}}, "settings.clearable"),
     "a path argument that is none": ({"settings": {"reads": {"Read": 1}}}, "settings.reads.Read"),
     "a tag that is none": ({"tags": {"c1": {"preserve": True}}}, "tags.c1.scope"),

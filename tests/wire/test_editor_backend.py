@@ -49,6 +49,17 @@ def where(result: dict[str, Any]) -> tuple[str, int | None]:
 # Reading
 
 
+def test_what_may_not_be_read_is_not_shown_by_a_change_of_it(editor: Typist) -> None:
+    path = write(editor.project / "a.md", "disk\n")
+    rule = {"decision": "deny", "tools": ["read_file"], "paths": ["a.md"]}
+    agent = editor.agent(rules=[rule])
+    name = editor.shows(path, OLD)
+    for more in ({"dry_run": True}, {}, {"old_string": "three X"}):
+        result = editor.does(agent, "edit", path, **(CHANGE | more))
+        assert "may not read" in text(result) and "three" not in json.dumps(result)
+    assert editor.texts[name] == NEW
+
+
 def test_unsaved_text_is_read(editor: Typist) -> None:
     path = write(editor.project / "a.md", OLD)
     agent = editor.agent()

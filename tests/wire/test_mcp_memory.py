@@ -184,6 +184,52 @@ def test_changes_are_told_to_who_asked(client: Lines, base: Path) -> None:
     assert change(path, "two") == []
 
 
+NO_RESOURCES = ["project/a.md", "base/memories/none.md", "base", "home", "pipe", "out.md"]
+
+
+@pytest.mark.parametrize("name", NO_RESOURCES)
+def test_what_is_no_document_is_not_subscribed_to(client: Lines, base: Path, name: str) -> None:
+    write(f"{base}/project/a.md", "x")
+    os.symlink(f"{base}/project/a.md", f"{base}/base/memories/out.md")
+    path = f"{base}/base/memories/{name}" if name == "out.md" else f"{base}/{name}"
+    error = client.ask("resources/subscribe", {"uri": f"file://{path}"})["error"]
+    assert (error["code"], error["data"]["kind"]) == (-32002, "not-found")
+
+
+def test_a_directory_and_what_may_not_be_read_are_not_subscribed_to(base: Path) -> None:
+    with Lines(base, "--profile", "remember", "--scope", "userMemory=false") as client:
+        client.initialize()
+        for name, kind in (("pinned/rules.md", "denied"), ("", "denied")):
+            uri = f"file://{base}/base/memories/{name}"
+            error = client.ask("resources/subscribe", {"uri": uri})["error"]
+            assert (error["code"], error["data"]["kind"]) == (-32602, kind)
+    with Lines(base) as client:
+        client.initialize()
+        uri = f"file://{base}/base/memories/pinned"
+        error = client.ask("resources/subscribe", {"uri": uri})["error"]
+        assert (error["code"], error["data"]["kind"]) == (-32602, "is-directory")
+
+
+LISTS = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
+
+
+@pytest.mark.parametrize("method", LISTS)
+def test_a_cursor_that_was_never_given_is_refused(client: Lines, method: str) -> None:
+    odd: list[Any] = ["x", 5, ["x"], {}]
+    for cursor in odd:
+        error = client.ask(method, {"cursor": cursor})["error"]
+        assert (error["code"], error["data"]["path"]) == (-32602, "cursor")
+    for params in (None, {}, {"cursor": None}, {"cursor": ""}):
+        assert "nextCursor" not in client.result(method, params)
+
+
+@pytest.mark.parametrize("level", [None, "loud", "Error", 3, ["error"], {}])
+def test_an_unknown_level_is_refused(client: Lines, level: Any) -> None:
+    error = client.ask("logging/setLevel", {"level": level})["error"]
+    assert (error["code"], error["data"]["path"]) == (-32602, "level")
+    assert client.result("logging/setLevel", {"level": "emergency"}) == {}
+
+
 def test_a_confined_session_lists_and_reads_its_own_roots_only(base: Path) -> None:
     with Lines(base, "--profile", "remember", "--scope", "userMemory=false") as client:
         client.initialize()
@@ -256,7 +302,11 @@ def test_a_session_that_was_closed_lists_nothing(client: Lines) -> None:
 
 
 def test_subscriptions_are_bounded_and_odd_uris_are_none(client: Lines, base: Path) -> None:
+    memories = f"{base}/base/memories"
+    for each in range(1001):
+        write(f"{memories}/{each}.md", "x")
     for each in range(1000):
-        client.result("resources/subscribe", {"uri": f"file://{base}/{each}"})
-    assert client.ask("resources/subscribe", {"uri": f"file://{base}/x"})["error"]["code"] == -32602
+        client.result("resources/subscribe", {"uri": f"file://{memories}/{each}.md"})
+    last = {"uri": f"file://{memories}/1000.md"}
+    assert client.ask("resources/subscribe", last)["error"]["code"] == -32602
     assert client.ask("resources/subscribe", {"uri": "file:///a%00b"})["error"]["code"] == -32602

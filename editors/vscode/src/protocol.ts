@@ -68,7 +68,7 @@ export interface CompactResult {
   report: CompactReport;
 }
 
-/** What to keep. A null member has its default; a threshold of -1 (or below 0) is disabled. `keepRecent` (5): how many results stay whatever happens. `idleThresholdMinutes` (60). `sizeThresholdChars` (500,000; disabled where it is null and the idle threshold is negative). `clearAtLeastChars` (0): do nothing unless that much goes, 6,400 for each piece of media. `preservedCounts` (false): whether preserved text counts toward the size threshold and its low watermark. `clearable`: the names of the tools whose results may go, `"*"` for all. `reads`: the tools that read a file, and the argument that holds its path. */
+/** What to keep. A null member has its default; a threshold of -1 is disabled. `keepRecent` (5): how many results stay whatever happens. `idleThresholdMinutes` (60). `sizeThresholdChars` (500,000; disabled where it is null and the idle threshold is negative). `clearAtLeastChars` (0): do nothing unless that much goes, 6,400 for each piece of media. `preservedCounts` (false): whether preserved text counts toward the size threshold and its low watermark. `clearable`: the names of the tools whose results may go, `"*"` for all. `reads`: the tools that read a file, and the argument that holds its path. */
 export interface CompactSettings {
   keepRecent?: number | null;
   idleThresholdMinutes?: number | null;

@@ -25,18 +25,22 @@ _TOO_LARGE = "It cannot be changed here. Text of that size can be read, with off
 
 def require_regular(opened: Opened, path: str) -> os.stat_result:
     """The status of a regular file; ToolError for anything else, without opening it."""
-    if opened.problem is not None:
-        raise from_errno(opened.problem, path)
+    if failure := opened.failure():
+        raise failure
     if opened.status is None:
         raise from_errno(errno.ENOENT, path)
     if stat.S_ISDIR(opened.status.st_mode):
         raise ToolError("is-directory", f"{path}: it is a directory. Give the path of a file.")
     if not stat.S_ISREG(opened.status.st_mode):
-        raise ToolError(
-            "not-a-regular-file",
-            f"{path}: it is not a regular file but a FIFO, a socket or a device. Use another.",
-        )
+        raise not_regular(path)
     return opened.status
+
+
+def not_regular(path: str) -> ToolError:
+    """The error for what is neither a file nor a directory."""
+    kinds = "a FIFO, a socket, a device or the like"
+    message = f"{path}: it is not a regular file but {kinds}. Use another."
+    return ToolError("not-a-regular-file", message)
 
 
 class LocalBackend:
@@ -129,19 +133,23 @@ def _open_to_read(target: int, cached: bool) -> int:
 def require_replaceable(opened: Opened) -> None:
     """Raise ToolError unless a file may be made of the target, or replaced there."""
     name = opened.literal
-    if opened.problem is not None:
-        raise from_errno(opened.problem, name)
+    if failure := opened.failure():
+        raise failure
     if opened.directory_wanted:
         raise ToolError(
             "is-directory", f"{name}: the path names a directory. Give the path of a file."
         )
     if opened.status is not None:
         require_regular(opened, name)
-        assert opened.target is not None
-        if not platform.writable(opened.target):
-            raise ToolError(
-                "permission", f"{name}: the file is not writable. Ask the user to allow it."
-            )
+    handle = opened.parent if opened.status is None else opened.target
+    assert handle is not None
+    if platform.writable(handle):
+        return
+    if os.fstatvfs(handle).f_flag & os.ST_RDONLY:
+        raise from_errno(errno.EROFS, name)
+    if opened.status is None:
+        raise from_errno(errno.EACCES, name)
+    raise ToolError("permission", f"{name}: the file is not writable. Ask the user to allow it.")
 
 
 def too_large(path: str, size: int, most: int, then: str = _TOO_LARGE) -> ToolError:

@@ -109,8 +109,8 @@ class Movement:
 
 def _require_movable(source: Opened, target: Opened) -> None:
     for each in (source, target):
-        if each.problem is not None:
-            raise from_errno(each.problem, each.literal)
+        if failure := each.failure():
+            raise failure
     if source.status is None:
         raise from_errno(errno.ENOENT, source.literal)
     if not stat.S_ISREG(source.status.st_mode):

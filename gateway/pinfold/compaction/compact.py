@@ -20,7 +20,10 @@ from pinfold_protocol.compaction import (
     ResultsTrigger,
     Superseded,
 )
+from pinfold_protocol.convert import wire_names
+from pinfold_protocol.errors import invalid_params
 
+_THRESHOLDS = ("idle_threshold_minutes", "size_threshold_chars", "clear_at_least_chars")
 Why = Literal[
     "cleared", "memory", "failed", "cleared before", "nothing to clear", "recent", "not due"
 ]
@@ -38,7 +41,7 @@ def compact(params: CompactParams, evidence: Evidence | None = None) -> CompactR
 
     `params` as `context/compact` has them; its session and its tags are the caller's to turn into
     evidence. The new history has the same messages in the same order, and shares what was not
-    changed. Raises RpcError (-32602) for records that are none.
+    changed. Raises RpcError (-32602) for records that are none, and for a threshold that is none.
     """
     with _no_collections():
         return _result(params, evidence or Evidence())[0]
@@ -96,6 +99,7 @@ def _no_collections() -> Iterator[None]:
 
 def _result(params: CompactParams, evidence: Evidence) -> tuple[CompactResult, Scan, Plan]:
     settings = params.settings or CompactSettings()
+    _require_thresholds(settings)
     style = FORMATS[params.format]
     scan = Scan(Tools(settings))
     style.read(params.history, scan)
@@ -111,6 +115,14 @@ def _result(params: CompactParams, evidence: Evidence) -> tuple[CompactResult, S
         report=_report(scan, evidence.current),
     )
     return result, scan, made
+
+
+def _require_thresholds(settings: CompactSettings) -> None:
+    """A number that means nothing is a mistake, and would silently switch something off."""
+    for name, wire in wire_names(CompactSettings).items():
+        value = getattr(settings, name)
+        if name in _THRESHOLDS and value is not None and value < 0 and value != -1:
+            raise invalid_params(f"settings.{wire}", "must be at least 0, or -1 to switch it off")
 
 
 def _read_pending(pending: Any, style: Reader, scan: Scan) -> None:

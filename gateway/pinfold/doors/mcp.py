@@ -21,6 +21,7 @@ from pinfold_protocol.errors import (
     METHOD_NOT_FOUND,
     UNSUPPORTED_VERSION,
     RpcError,
+    ToolError,
     invalid_params,
     short,
 )
@@ -46,6 +47,7 @@ _PROGRESS_SECONDS = 1.0
 _NOBODY = Questions(lambda: 0, None)
 _ASKED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation"}
 """What an upstream may ask the client, and the capability that the client needs for that."""
+_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 _MANAGED = {"priority": 1, "audience": ["assistant"]}
 _CACHEABLE = (
     "server/discover",
@@ -453,7 +455,9 @@ class Mcp:
     def _set_level(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
         """`logging/setLevel`: for the upstream, which is all that logs here."""
         level = params.get("level")
-        if isinstance(level, str) and self._has_upstream:
+        if level not in _LEVELS:
+            raise invalid_params("level", f"must be one of {', '.join(_LEVELS)}")
+        if self._has_upstream:
             self._native.gateway.upstreams.set_level(level)
         return {}
 
@@ -532,7 +536,20 @@ class Mcp:
 
     def _subscribe(self, request: Request, params: dict[str, Any]) -> Any:
         uri, path = memory.uri_param(params)
-        return self._native.workers.run(lambda: self._subscriptions.add(uri, path))
+        stateless = self._stateless(params)
+
+        def subscribed() -> dict[str, Any]:
+            from pinfold.library import document
+
+            try:
+                real = document(gateway, gateway.sessions.get(_SESSION), path)
+            except ToolError as error:
+                raise memory.failure(uri, error.kind, error.message, stateless=stateless) from None
+            return self._subscriptions.add(uri, real)
+
+        gateway = self._native.gateway
+        start = lambda: self._native.workers.run(subscribed)  # noqa: E731
+        return self._with_session(request, lambda: self._native.lanes.in_order(_SESSION, start))
 
     def _unsubscribe(self, request: Request, params: dict[str, Any]) -> dict[str, Any]:
         return self._subscriptions.remove(memory.uri_param(params)[0])
@@ -592,17 +609,30 @@ def _as_mcp(result: dict[str, Any]) -> dict[str, Any]:
 
 
 _Handler = Callable[[Mcp, Request, dict[str, Any]], Any]
+
+
+def _one_page(handler: _Handler) -> _Handler:
+    """Each list is told at once, so no cursor was ever given. Some clients send an empty one."""
+
+    def listed(mcp: Mcp, request: Request, params: dict[str, Any]) -> Any:
+        if params.get("cursor") not in (None, ""):
+            raise invalid_params("cursor", "is none that was given; leave it out")
+        return handler(mcp, request, params)
+
+    return listed
+
+
 _HANDLERS: dict[str, _Handler] = {
     "ping": Mcp._nothing,
     "server/discover": Mcp._discover,
     "logging/setLevel": Mcp._set_level,
-    "tools/list": Mcp._list_tools,
+    "tools/list": _one_page(Mcp._list_tools),
     "tools/call": Mcp._call_tool,
-    "resources/list": Mcp._list_resources,
+    "resources/list": _one_page(Mcp._list_resources),
     "resources/read": Mcp._read_resource,
-    "resources/templates/list": Mcp._list_templates,
+    "resources/templates/list": _one_page(Mcp._list_templates),
     "resources/subscribe": Mcp._subscribe,
     "resources/unsubscribe": Mcp._unsubscribe,
-    "prompts/list": Mcp._list_prompts,
+    "prompts/list": _one_page(Mcp._list_prompts),
     "prompts/get": Mcp._get_prompt,
 }

@@ -1,6 +1,5 @@
 """Memory in MCP's words: documents are resources, what each profile asks of a model is a prompt."""
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -65,14 +64,19 @@ def as_contents(uri: str, result: dict[str, Any], *, stateless: bool) -> dict[st
     """
     if result["isError"]:
         error = result["_meta"]["pinfold/details"]["error"]
-        code = -32602 if stateless or error["kind"] != "not-found" else _NOT_FOUND
-        raise RpcError(code, error["message"], {"uri": short(uri), "kind": error["kind"]})
+        raise failure(uri, error["kind"], error["message"], stateless=stateless)
     item = result["content"][0]
     if item["type"] == "image":
         content = {"uri": uri, "mimeType": item["mimeType"], "blob": item["data"]}
     else:
         content = {"uri": uri, "mimeType": _MARKDOWN, "text": item["text"]}
     return {"contents": [content], "_meta": result["_meta"]}
+
+
+def failure(uri: str, kind: str, message: str, *, stateless: bool) -> RpcError:
+    """Why a resource is not to be had, by the kind of a tool's error."""
+    code = -32602 if stateless or kind != "not-found" else _NOT_FOUND
+    return RpcError(code, message, {"uri": short(uri), "kind": kind})
 
 
 class Subscriptions:
@@ -82,11 +86,11 @@ class Subscriptions:
     def __init__(self) -> None:
         self._paths: dict[str, str] = {}
 
-    def add(self, uri: str, path: str) -> dict[str, Any]:
-        """Tell of changes of this document. May block. Raises RpcError (-32602) beyond a bound."""
+    def add(self, uri: str, real: str) -> dict[str, Any]:
+        """Tell of changes of this document. Raises RpcError (-32602) beyond a bound."""
         if len(self._paths) >= _MOST_SUBSCRIPTIONS:
             raise invalid_params("uri", f"there are {_MOST_SUBSCRIPTIONS} subscriptions already")
-        self._paths[uri] = os.path.realpath(path)
+        self._paths[uri] = real
         return {}
 
     def remove(self, uri: str) -> dict[str, Any]:

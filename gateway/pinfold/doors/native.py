@@ -7,7 +7,8 @@ what can block runs on pools (`workers`); tool calls have rules of their own (`c
 import asyncio
 import gc
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pinfold.doors import heap, told
@@ -105,8 +106,10 @@ class Native:
             problem = "is for editors, and this client announces no capabilities.textDocument"
             raise invalid_params(f"{_OPTIONS}.session", problem)
         if options.session is not None:
-            self._require_valid(options.session)
-        self.set_options(options)
+            with _below(f"{_OPTIONS}.session"):
+                self.gateway.require_valid(options.session)
+        with _below(_OPTIONS):
+            self.set_options(options)
         return options.session
 
     def _from_flags(self, upstreams: dict[str, Any]) -> None:
@@ -115,14 +118,6 @@ class Native:
         from pinfold_protocol.session import ConnectionOptions
 
         self.set_options(structure({"upstreams": upstreams}, ConnectionOptions, "--upstream"))
-
-    def _require_valid(self, session: "EditorSession") -> None:
-        """Whatever can be said of it without a look at the disk. Raises RpcError (-32602)."""
-        try:
-            self.gateway.require_valid(session)
-        except RpcError as error:
-            data = error.data or {}
-            raise invalid_params(f"{_OPTIONS}.session.{data['path']}", data["problem"]) from None
 
     def _mount(self, params: dict[str, Any], session: "EditorSession | None") -> dict[str, Any]:
         """Mount the language server: its capabilities. It is loaded after they have been told."""
@@ -485,6 +480,16 @@ class Native:
         for each in requests:
             self.rpc.cancel(each)
         await _ended([each for each in requests if each.method == _CALL], _PUBLISHING_SECONDS)
+
+
+@contextmanager
+def _below(place: str) -> Iterator[None]:
+    """What is wrong with a member is told by its whole path, from the params on."""
+    try:
+        yield
+    except RpcError as error:
+        data = error.data or {}
+        raise invalid_params(f"{place}.{data['path']}", data["problem"]) from None
 
 
 async def _ended(requests: list[Request], seconds: float) -> None:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from pinfold.doors import twice
 from pinfold.doors.codec import parse, serialize
 from pinfold.doors.stdio import log_exception
 from pinfold.doors.wire import Wire
@@ -102,6 +103,7 @@ class Rpc:
         self.elsewhere: Elsewhere | None = None
         self._held = 0
         self._size = 0
+        self._read = b""
         self._asked: dict[str, asyncio.Future[Any]] = {}
         self._questions = 0
         wire.on_body = self._body
@@ -114,6 +116,7 @@ class Rpc:
     def _body(self, body: bytes) -> None:
         self.heard = True
         self._size = len(body)
+        self._read = body
         try:
             message = parse(body)
         except ValueError as error:
@@ -125,6 +128,8 @@ class Rpc:
             readable = message.get("id") if isinstance(message, dict) else None
             free = _is_id(readable) and readable not in self.running
             self._fail(readable if free else None, error)
+        finally:
+            self._read = b""
 
     def _oversized(self, event: Oversized) -> None:
         self.heard = True
@@ -260,6 +265,8 @@ class Rpc:
             raise RpcError(errors.SERVER_NOT_INITIALIZED, "Not initialized: send initialize first")
 
     def _begin(self, request: Request, params: Any) -> Any:
+        if request.method in twice.METHODS:
+            twice.require_once(self._read, request.method)
         if self.dialect is not None:
             return self.dialect.begin(request, _as_object(params))
         if request.method == "initialize":

@@ -5,6 +5,7 @@ The standard library's scanner in C does the work; where there is none, `json` d
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -12,7 +13,8 @@ class _Scanning:
     """How the standard library's scanner in C is told to read."""
 
     strict = True
-    object_hook = object_pairs_hook = None
+    object_hook = None
+    object_pairs_hook: "Callable[[Any], Any] | None" = None
     parse_float, parse_int = float, int
     memo: "dict[str, str]" = {}  # noqa: RUF012 - what the scanner asks for
 
@@ -27,22 +29,24 @@ class _Finite(_Scanning):
         raise ValueError(f"{name} is not JSON")
 
 
-def loads(text: str, *, finite: bool = False) -> "Any":
-    """A JSON text as data; `finite`: without NaN and infinities. Raises ValueError,
-    RecursionError."""
+def loads(text: str, *, finite: bool = False, pairs: "Callable[[Any], Any] | None" = None) -> "Any":
+    """A JSON text as data; `finite`: without NaN and infinities. `pairs` makes an object of all its
+    members in their order. Raises ValueError, RecursionError."""
     blanks = " \t\n\r"
     start = len(text) - len(text.lstrip(blanks))
     try:
         from _json import make_scanner
 
-        kind = _Finite if finite else _Scanning
+        kind = (_Finite if finite else _Scanning)()
+        kind.object_pairs_hook = pairs
         value, end = make_scanner(kind)(text, start)  # type: ignore[arg-type]
     except RecursionError:
         raise
     except Exception:  # noqa: BLE001 - not there, or it has something to say: `json` says it well
         import json
 
-        return json.loads(text, parse_constant=_Finite.parse_constant if finite else None)
+        constant = _Finite.parse_constant if finite else None
+        return json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
     if text[end:].strip(blanks):
         raise ValueError("more than one value")
     return value

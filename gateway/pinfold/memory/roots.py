@@ -18,7 +18,7 @@ from pinfold.paths.opened import Closing, Opened, identity
 from pinfold.paths.volume import Volumes, entries_of, holds_file
 from pinfold.paths.walk import glance, walk
 from pinfold.policy.facts import Alias, Facts, Identity, Place, Reserved, RootFacts, Target
-from pinfold.policy.names import RESERVED, below, collapse
+from pinfold.policy.names import RESERVED, below, collapse, is_sayable
 from pinfold_protocol.decision import RootKind
 from pinfold_protocol.errors import ToolError, invalid_params
 from pinfold_protocol.session import MemoryOptions, Root, Scope
@@ -349,9 +349,14 @@ def _reported(facts: RootFacts) -> Root:
     return Root(
         kind=facts.kind,
         path=facts.path,
-        real_path=facts.real,
-        write_path=facts.write_path,
+        real_path=_said(facts.real),
+        write_path=_said(facts.write_path),
         exists=os.path.isdir(encode(facts.path)),
         included=facts.included,
-        pinned=[] if reserved is None else [reserved.literal, *reserved.real],
+        pinned=[] if reserved is None else [*filter(_said, (reserved.literal, *reserved.real))],
     )
+
+
+def _said(path: str | None) -> str | None:
+    """A path that no message can hold is left out."""
+    return path if path is not None and is_sayable(path) else None

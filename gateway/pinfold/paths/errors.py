@@ -18,6 +18,9 @@ class ChangedUnderfoot(Exception):
 _CHECK = "Check the path."
 _ASK = "Ask the user to allow it, or use another file."
 _ROOM = "Ask the user to make room, then try again."
+_LATER = "Try again later; if it stays, tell the user."
+_MOUNT = "Use another file, or ask the user to change it, or to mount its directory instead."
+_DISK = "The disk may fail, unless this is a file of the kernel's, as in /proc: tell the user."
 
 KINDS: dict[int, tuple[ToolErrorKind, str, str]] = {
     errno.ENOENT: ("not-found", "no such file or directory", _CHECK),
@@ -30,10 +33,16 @@ KINDS: dict[int, tuple[ToolErrorKind, str, str]] = {
     errno.ENOSPC: ("no-space", "no space left on the device", _ROOM),
     errno.EDQUOT: ("no-space", "the disk quota is used up", _ROOM),
     errno.EROFS: ("read-only-filesystem", "the file system is read-only", _ASK),
+    errno.EBUSY: ("io", "it is busy, as a mount point is, and cannot be replaced (EBUSY)", _MOUNT),
+    errno.EAGAIN: ("io", "it has nothing to read now, and might never (EAGAIN)", "Use another."),
+    errno.EIO: ("io", "input/output error (EIO)", _DISK),
+    errno.EMFILE: ("io", "the gateway has too many open files (EMFILE)", _LATER),
+    errno.ENFILE: ("io", "the system has too many open files (ENFILE)", _LATER),
+    errno.ENOMEM: ("io", "the system is out of memory (ENOMEM)", _LATER),
 }
 """By errno: the kind in the contract, what happened, what to do. All others are `io`."""
 
-_IO = "The disk or its file system fails: tell the user."
+_IO = "The system cannot do that here: use another file, or tell the user."
 
 
 def describe(number: int | None) -> str:

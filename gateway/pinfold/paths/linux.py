@@ -104,6 +104,30 @@ def link_text(directory: int, name: bytes, link: int) -> bytes:
     return os.readlink(b"", dir_fd=link)
 
 
+def is_path(directory: int, name: bytes, device: int, text: bytes) -> bool:
+    """Whether what a symbolic link says is a path. Some of the kernel's own, in /proc, lead to what
+    has no name: a pipe, a socket, a namespace, a file that was removed."""
+    if device != _kernel_device():
+        return True
+    if not text.startswith(b"/"):
+        return b":" not in text  # as in pipe:[4], anon_inode:inotify
+    try:
+        return not text.endswith(_REMOVED) or os.stat(name, dir_fd=directory).st_nlink > 0
+    except OSError:
+        return False
+
+
+_REMOVED = b" (deleted)"
+
+
+@lru_cache(maxsize=1)
+def _kernel_device() -> int | None:
+    try:
+        return os.stat(b"/proc/self/fd").st_dev
+    except OSError:  # nothing is mounted there
+        return None
+
+
 def name_of(descriptor: int) -> bytes:
     """The kernel's name for what a descriptor stands for."""
     return os.readlink(b"/proc/self/fd/%d" % descriptor)

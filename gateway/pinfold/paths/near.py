@@ -6,6 +6,7 @@ from pinfold.paths.kernel import platform
 from pinfold.paths.literal import decode
 from pinfold.paths.opened import Opened
 from pinfold.policy.facts import Spelling
+from pinfold.policy.names import is_sayable
 from pinfold.policy.spelling import look
 
 _MOST = 2000
@@ -23,7 +24,7 @@ def near_names(opened: Opened) -> list[str]:
     try:
         with os.scandir(listing) as entries:
             for _, entry in zip(range(_MOST), entries, strict=False):
-                if look(entry.name) == wanted:
+                if look(entry.name) == wanted and is_sayable(entry.name):
                     found.append(entry.name)
     except OSError:
         return found

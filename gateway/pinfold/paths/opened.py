@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -10,12 +11,13 @@ from typing import Self
 
 import msgspec
 
-from pinfold.paths.errors import ChangedUnderfoot, describe
+from pinfold.paths.errors import ChangedUnderfoot, describe, from_errno
 from pinfold.paths.kernel import platform
 from pinfold.paths.literal import decode
 from pinfold.policy import names
 from pinfold.policy.facts import Identity, Target, Way
 from pinfold_protocol.decision import Decision
+from pinfold_protocol.errors import ToolError
 
 _NO_MEANS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 
@@ -51,9 +53,11 @@ class Opened(Closing, msgspec.Struct, eq=False):
 
     `target` and `status` are None where nothing is there; `missing` are then the names that are
     not, the first of them in the directory `parent`. `parent` is None where only the target was
-    opened. `problem` is the errno that stopped the resolution, and `real` is then None. `passed`:
-    every directory that a walk was in, also those that a link led out of again. `held` is whatever
-    must stay as long as this: descriptors that are not its own.
+    opened. A target that is a symbolic link is one of the kernel's own that leads to no file with a
+    name, and was not followed. `problem` is the errno that stopped the resolution at `stopped`, the
+    beginning of the path as it was written; `real` is then None. `passed`: every directory that a
+    walk was in, also those that a link led out of again. `held` is whatever must stay as long as
+    this: descriptors that are not its own.
     """
 
     literal: str
@@ -67,6 +71,7 @@ class Opened(Closing, msgspec.Struct, eq=False):
     missing: tuple[str, ...] = ()
     directory_wanted: bool = False
     problem: int | None = None
+    stopped: str | None = None
     passed: set[Identity] = msgspec.field(default_factory=set)
     descriptors: list[int] = msgspec.field(default_factory=list)
     held: object = None
@@ -75,6 +80,21 @@ class Opened(Closing, msgspec.Struct, eq=False):
         """Give the descriptors back."""
         while self.descriptors:
             os.close(self.descriptors.pop())
+
+    @property
+    def nameless(self) -> bool:
+        """Whether it is a pipe, a socket or the like that only the kernel's own link leads to."""
+        return self.status is not None and stat.S_ISLNK(self.status.st_mode)
+
+    def failure(self) -> ToolError | None:
+        """What stopped the resolution, and where; None if nothing did."""
+        if self.problem is None:
+            return None
+        where = self.stopped or self.literal
+        if self.problem != errno.ENOTDIR:
+            return from_errno(self.problem, where)
+        message = f"{where}: this part of the path leads to no directory. Check the path."
+        return ToolError("not-found", message)
 
     def as_target(self) -> Target:
         """The facts that the policy needs."""

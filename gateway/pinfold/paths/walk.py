@@ -112,7 +112,9 @@ class _Place(msgspec.Struct):
 class _Walker:
     def __init__(self, path: str) -> None:
         self.opened = Opened(names.collapse(path))
-        self._todo = deque(_components(path))
+        self._given = _components(path)
+        self._left = len(self._given)
+        self._todo = deque(self._given)
         self._links = 0
         self._way: list[_Place] = []
 
@@ -120,7 +122,10 @@ class _Walker:
         try:
             self._enter_root()
             while self._todo:
-                if stop := self._step(self._todo.popleft()):
+                name = self._todo.popleft()
+                # What is left of the path itself stands behind what links have put before it.
+                self._left = min(self._left, len(self._todo))
+                if stop := self._step(name):
                     return self._fail(stop.number)
                 if self.opened.target is not None or self.opened.missing:
                     break
@@ -186,9 +191,10 @@ class _Walker:
             return self._missing(name)
         status = os.fstat(handle)
         if stat.S_ISLNK(status.st_mode):
-            text = decode(platform.link_text(here, raw, handle))
-            self._release(handle)
-            return self._follow(text)
+            text = platform.link_text(here, raw, handle)
+            if platform.is_path(here, raw, status.st_dev, text):
+                self._release(handle)
+                return self._follow(decode(text))
         if stat.S_ISDIR(status.st_mode):
             self._enter(name, handle, identity(status))
             return None
@@ -221,7 +227,8 @@ class _Walker:
     def _fail(self, number: int) -> Opened:
         """Nothing was reached: nothing stays open."""
         self.opened.close()
-        return Opened(self.opened.literal, problem=number)
+        way = self._given[: len(self._given) - self._left]
+        return Opened(self.opened.literal, problem=number, stopped=names.join(way))
 
     def _finish(self) -> Opened:
         opened = self.opened

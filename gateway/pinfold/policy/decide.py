@@ -5,7 +5,7 @@ it would open the same file), base rules, default. Each step says no, or nothing
 so what comes later can not lift what came before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -16,7 +16,8 @@ from pinfold.policy.confinement import (
     managed,
     takes_record,
 )
-from pinfold.policy.facts import Answers, AskKey, Call, Effective, Facts, unasked
+from pinfold.policy.facts import Answers, AskKey, Call, Effective, Facts, Target, unasked
+from pinfold.policy.names import is_sayable, join, sayable, split
 from pinfold.policy.pinned import find_contained, find_pinned
 from pinfold.policy.rules import Rule as BaseRule
 from pinfold.policy.rules import strongest
@@ -26,6 +27,8 @@ from pinfold_protocol.session import Scope
 
 _LISTING = ("grep_search", "list_directory")
 """Tools whose path is where they look for files."""
+_LIST = Call("list_directory", "read")
+_READ = Call("read_file", "read")
 
 
 def decide(
@@ -38,6 +41,32 @@ def decide(
         if decision := test(case):
             return decision
     return _default(case)
+
+
+def may_read(
+    facts: Facts, effective: Effective, answers: Answers = unasked, call: Call = _READ
+) -> bool:
+    """Whether a read of that path would be allowed as things stand: what nobody was asked about
+    is not. For all that would show what a file holds, or who its neighbours are."""
+    return decide(call, facts, effective, answers).decision == "allow"
+
+
+def tellable(
+    names: Iterable[str], facts: Facts, effective: Effective, answers: Answers, call: Call = _READ
+) -> list[str]:
+    """Those of the names beside a missing one that a session may hear of: it may list where they
+    are, and read them by `call`, as far as their names say."""
+    literal, real = split(facts.target.literal), split(facts.target.real or "")
+    if literal[-1:] != real[-1:]:  # a link led to where the names are
+        literal = real
+    above, really = literal[:-1], real[:-1]
+
+    def allowed(of: Call, *name: str) -> bool:
+        target = Target(join((*above, *name)), join((*really, *name)))
+        there = msgspec.structs.replace(facts, target=target)
+        return may_read(there, effective, answers, of)
+
+    return [name for name in names if allowed(_LIST) and allowed(call, name)]
 
 
 def ask_key(tool: str, decision: Decision) -> AskKey:
@@ -62,18 +91,20 @@ class _Case(msgspec.Struct, frozen=True):
         member: str | None = None,
         **more: Match | Source | Asked | None,
     ) -> Decision:
-        """A decision. `member` is the member of the scope that it comes from."""
+        """A decision. `member` is the member of the scope that it comes from. A real path that no
+        message can hold is left out."""
         facts = self.facts
+        real = facts.target.real if facts else None
         turn_id = None if member is None else self.effective.turns.get(member)
         if member is not None:
             more["source"] = self._source(member)
         return Decision(
             decision=verdict,
             rule=rule,
-            reason=reason,
-            root=managed(facts.target.real, facts.roots) if facts else None,
+            reason=sayable(reason),
+            root=managed(real, facts.roots) if facts else None,
             path=facts.target.literal if facts else None,
-            resolved_path=facts.target.real if facts else None,
+            resolved_path=real if real is None or is_sayable(real) else None,
             turn_id=turn_id,
             **more,  # type: ignore[arg-type]
         )

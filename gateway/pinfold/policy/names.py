@@ -71,6 +71,25 @@ def join(parts: Iterable[str]) -> str:
     return "/" + "/".join(parts)
 
 
+def is_sayable(text: str) -> bool:
+    """Whether a message can hold a text: a byte of a name that is no UTF-8 stands in it as a lone
+    surrogate, and strict readers drop a message with one."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def sayable(text: str) -> str:
+    """For showing only: what is no UTF-8 becomes U+FFFD."""
+    if is_sayable(text):
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def collapse(path: str) -> str:
     """An absolute path with `.`, `..` and repeated slashes folded as text."""
     if "/." not in path and "//" not in path and path[-1:] != "/" and path[:1] == "/":

@@ -147,8 +147,11 @@ def _excerpt(line: str, column: int) -> str:
 
 
 def ambiguous_hint(lines: list[int], matches: int, many: bool) -> str:
-    """Where a text matched that had to match once; `lines` from 0, the first of them."""
+    """Where a text matched that had to match once; `lines` from 0, the first of them, none where
+    they are not to be told."""
     shown = ", ".join(str(line + 1) for line in lines)
     more = ", …" if matches > len(lines) else ""
     count = f"{matches} times or more" if many else f"{matches} times"
+    if not lines:
+        return f"It matches {count}."
     return f"It matches {count}, in lines {shown}{more} (counted from 1)."

@@ -30,7 +30,8 @@ class Outcome(msgspec.Struct, frozen=True):
 class Workplace(msgspec.Struct, frozen=True):
     """What a tool may use: a backend, the limits, what the session knows of files and how strict
     it is about that, whether it must not wait (WouldBlock), whether details
-    say where something was read or written, and what raises if it was cancelled."""
+    say where something was read or written, what raises if it was cancelled, and what says
+    whether the session may read, now, what a file held that it changes."""
 
     backend: Backend
     limits: Limits
@@ -39,6 +40,7 @@ class Workplace(msgspec.Struct, frozen=True):
     cached: bool = False
     sources: bool = False
     require_wanted: Callable[[], None] = lambda: None
+    may_show: Callable[[], bool] = lambda: True
 
     def origin(self, where: Reading | Written) -> dict[str, Any]:
         """The members of the details that say where something was read or written."""
@@ -78,6 +80,8 @@ ENCODING = {
     "type": "string",
     "description": "Name of the file's encoding, where it is not UTF-8 and has no mark.",
 }
+UNREADABLE = "since this session may not read the file"
+"""Why a change tells nothing of what the file held."""
 EXPECTED_SHA256 = {
     "type": "string",
     "description": "SHA-256 (hex) that the file must have now; refused as stale otherwise.",

@@ -12,7 +12,7 @@ from pinfold.backends.local import require_replaceable
 from pinfold.paths.opened import CheckedPath
 from pinfold.text.codec import MARK, Decoded, decode, encode, image_type, printable
 from pinfold.text.lines import line_ending
-from pinfold.tools.base import Workplace
+from pinfold.tools.base import UNREADABLE, Workplace
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import TextContent
 
@@ -115,8 +115,9 @@ def _unstorable(error: ToolError, member: str, given: str, path: CheckedPath) ->
 
 def finish(
     path: CheckedPath, place: Workplace, old: Old, new: Decoded, *, dry_run: bool, whole: bool
-) -> dict[str, Any]:
-    """Make `new` the content, unless it is already, or `dry_run`. The members of WriteDetails.
+) -> tuple[dict[str, Any], tuple[TextContent, ...]]:
+    """Make `new` the content, unless it is already, or `dry_run`. The members of WriteDetails, and
+    what the model reads. To a session that may not read the file the diff is not shown.
 
     `whole`: the session said what the whole file is, so that it knows it afterwards; an edit of a
     file that changed since it was read leaves it as unknown as it was.
@@ -140,7 +141,9 @@ def finish(
             place.known.wrote(real, where.identity, details["sha256"])
     elif whole and not dry_run and old.content is not None:
         place.known.saw(real, path.opened.status, details["sha256"], place.known.now())
-    return {**details, **place.origin(where)}
+    shown = old.decoded is None or not details["changed"] or place.may_show()
+    details |= {**place.origin(where), "diff": details["diff"] if shown else ""}
+    return details, _summary(details, old, new, dry_run=dry_run, shown=shown)
 
 
 def _outcome(old: Old, new: Decoded, path: str) -> dict[str, Any]:
@@ -169,8 +172,8 @@ def _diff(old: Old, new: Decoded, path: str) -> str:
     return diff
 
 
-def summary(
-    details: dict[str, Any], old: Old, new: Decoded, dry_run: bool | None
+def _summary(
+    details: dict[str, Any], old: Old, new: Decoded, *, dry_run: bool, shown: bool
 ) -> tuple[TextContent, ...]:
     """What the model reads: one line, and for a dry run the diff below it."""
     left_out = new.mark_left_out and not new.mark
@@ -181,7 +184,9 @@ def summary(
     verb = "Created" if details["created"] else "Changed"
     if dry_run:
         verb = "Would create" if details["created"] else "Would change"
-    diff = f"\n{details['diff']}" if dry_run else ""
+    diff = f"\n{details['diff']}" if dry_run and shown else ""
+    if not shown:
+        diff = f" The diff is not shown, {UNREADABLE}."
     where = " in the editor, which has not saved it yet" if _in_editor(details) else ""
     told = f"{verb} {details['path']}{where}.{_also(details, old, new)}{mark}{diff}"
     return (TextContent(printable(told)),)

@@ -1,6 +1,7 @@
 """`edit`: replace exact text that occurs once, and leave every other byte alone."""
 
 import errno
+from collections.abc import Callable
 
 from pinfold.paths.errors import from_errno
 from pinfold.paths.opened import CheckedPath
@@ -13,13 +14,14 @@ from pinfold.tools.base import (
     ENCODING,
     EXPECTED_SHA256,
     PATH,
+    UNREADABLE,
     Outcome,
     ToolType,
     Workplace,
     require_sha256,
     require_storable,
 )
-from pinfold.tools.change import Old, finish, naming, read_old, require_fresh, summary
+from pinfold.tools.change import Old, finish, naming, read_old, require_fresh
 from pinfold_protocol.errors import ToolError
 from pinfold_protocol.tools import Annotations, EditArguments, EditDetails, Replacement
 
@@ -96,9 +98,8 @@ def _run(arguments: EditArguments, path: CheckedPath, place: Workplace) -> Outco
         new, count = _edited(old, replacements, path, place)
     if count != len(replacements):  # what matched once was checked against the fresh bytes
         require_fresh(path, old)
-    details = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=False)
-    done = EditDetails(**details, replacements=count)
-    return Outcome(summary(details, old, new, arguments.dry_run), done, before=old.sha256)
+    details, content = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=False)
+    return Outcome(content, EditDetails(**details, replacements=count), before=old.sha256)
 
 
 def _created(old: Old, numbered: _Numbered, path: CheckedPath) -> Decoded:
@@ -123,7 +124,7 @@ def _edited(
     for index, each in replacements:
         place.require_wanted()
         try:
-            splices = splices_of(decoded, each)
+            splices = splices_of(decoded, each, place.may_show)
             with naming(_member(index, "new_string"), each.new_string, path):
                 decoded = decoded.spliced(splices)
         except ToolError as error:
@@ -132,13 +133,15 @@ def _edited(
     return decoded, total
 
 
-def splices_of(decoded: Decoded, replacement: Replacement) -> list[Splice]:
+def splices_of(
+    decoded: Decoded, replacement: Replacement, may_show: Callable[[], bool] = lambda: True
+) -> list[Splice]:
     """What one replacement changes, in order.
 
-    Raises ToolError `no-match` or `ambiguous-match`, with a hint, or `undecodable` where it might
-    tear a character of another encoding.
+    Raises ToolError `no-match` or `ambiguous-match`, with a hint where `may_show`, which is asked
+    only then, or `undecodable` where it might tear a character of another encoding.
     """
-    spans = _matches(decoded.text, replacement)
+    spans = _matches(decoded.text, replacement, may_show)
     splices = splices_for(decoded.text, spans, replacement.new_string)
     if decoded.unknown:
         _require_whole(decoded, [*spans, *((each.start, each.end) for each in splices)])
@@ -160,9 +163,12 @@ def _require_whole(decoded: Decoded, places: list[Span]) -> None:
     raise ToolError("undecodable", message, line=line)
 
 
-def _matches(text: str, replacement: Replacement) -> list[Span]:
+def _matches(text: str, replacement: Replacement, may_show: Callable[[], bool]) -> list[Span]:
     wanted = replacement.old_string
     spans = find_all(text, wanted) if replacement.replace_all else find(text, wanted)
+    if not spans and not may_show():
+        message = f"old_string is not in the file. What is there instead is not told, {UNREADABLE}."
+        raise ToolError("no-match", f"{message} Ask the user for the exact text.")
     if not spans:
         from pinfold.text.hints import no_match_hint  # not for a first read
 
@@ -172,8 +178,11 @@ def _matches(text: str, replacement: Replacement) -> list[Span]:
     if len(spans) > 1 and not replacement.replace_all:
         from pinfold.text.hints import ambiguous_hint
 
-        lines = [number_of(text, start) for start, _ in spans[:20]]
+        shown = may_show()
+        lines = [number_of(text, start) for start, _ in spans[:20]] if shown else []
         hint = ambiguous_hint(lines, len(spans), len(spans) >= ENOUGH)
+        if not shown:
+            hint += f" In which lines is not told, {UNREADABLE}."
         message = f"old_string must match once. {hint} Give more of the text around it."
         raise ToolError("ambiguous-match", message, lines=lines, matches=len(spans))
     if len(spans) > MANY:

@@ -14,7 +14,7 @@ from pinfold.tools.base import (
     require_sha256,
     require_storable,
 )
-from pinfold.tools.change import finish, naming, read_old, require_fresh, summary
+from pinfold.tools.change import finish, naming, read_old, require_fresh
 from pinfold_protocol.tools import Annotations, WriteDetails, WriteFileArguments
 
 
@@ -38,9 +38,8 @@ def _run(arguments: WriteFileArguments, path: CheckedPath, place: Workplace) -> 
         new = new_content(arguments.content, old.decoded, old.encoding)
     if old.decoded is not None and new.data != old.decoded.data:
         require_fresh(path, old)
-    details = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=True)
-    done = WriteDetails(**details)
-    return Outcome(summary(details, old, new, arguments.dry_run), done, before=old.sha256)
+    details, content = finish(path, place, old, new, dry_run=bool(arguments.dry_run), whole=True)
+    return Outcome(content, WriteDetails(**details), before=old.sha256)
 
 
 WRITE_FILE = ToolType(
