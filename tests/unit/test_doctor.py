@@ -16,6 +16,7 @@ from fronts import runs, started, upstream
 from pinfold.app import Gateway
 from pinfold.config import load as load_config
 from pinfold.doctor import Case, Limits, as_json, examine, is_wrong
+from pinfold.doctor.examine import never_matches
 from pinfold.doctor.finding import KINDS, MOST_SPOTS, finding
 from pinfold.doctor.mounts import Mount, mount_of, mounts_below
 from pinfold.doctor.tree import LIMITS, take
@@ -24,6 +25,7 @@ from pinfold.flags import Flags
 from pinfold.paths.kernel import platform
 from pinfold.rulefile import load
 from pinfold_protocol.convert import structure
+from pinfold_protocol.decision import RuleSpec
 from pinfold_protocol.errors import RpcError
 from pinfold_protocol.session import SessionOpenParams, SessionResult
 from support import clean_env, snapshot, write
@@ -544,6 +546,22 @@ def test_every_bad_rule_is_told_by_its_member(
     assert all(each["level"] == "wrong" for each in found)
     assert len(found) == len(expected)
     assert all(each["title"].startswith(start) for each, start in zip(found, expected))
+
+
+@pytest.mark.parametrize(
+    ("tools", "given", "never"),
+    [
+        (["run_shell_command"], ["*.sh"], True),
+        (["run_shell_command"], None, False),
+        (["run_shell_command", "edit"], ["*.sh"], False),
+        (["*"], ["*.sh"], False),
+        (["grep_search"], ["*.sh"], False),
+    ],
+)
+def test_a_rule_about_paths_needs_a_tool_with_one(
+    tools: list[str], given: list[str] | None, never: bool
+) -> None:
+    assert never_matches(RuleSpec("deny", tools, given)) is never
 
 
 # The command

@@ -21,6 +21,8 @@ from pinfold.memory.roots import Look, RootPath
 from pinfold.paths.volume import Volumes
 from pinfold.policy.facts import RootFacts
 from pinfold.session import Session
+from pinfold.tools.registry import HOST_TOOLS
+from pinfold_protocol.decision import RuleSpec
 from pinfold_protocol.errors import RpcError
 from pinfold_protocol.session import Scope, SessionResult
 
@@ -96,9 +98,23 @@ def _open(case: Case) -> tuple[Session, list[Finding]]:
 
 
 def _about_rules(rules: list[Any], refused: dict[int, Finding]) -> list[Finding]:
-    if refused:
-        return [refused[index] for index in sorted(refused)]
+    problem = "no tool that the rule names has a path, so it never matches"
+    never = {
+        index: finding("rule-never-matches", "rules", f"rules[{index}].paths: {problem}")
+        for index, rule in enumerate(rules)
+        if never_matches(RuleSpec(rule["decision"], rule["tools"], rule.get("paths")))
+    }
+    bad = refused | never
+    if bad:
+        return [bad[index] for index in sorted(bad)]
     return [finding("rules", "rules", f"{count(len(rules), 'rule')}, each of which can match")]
+
+
+def never_matches(rule: RuleSpec) -> bool:
+    """Whether a rule that was taken has paths, but no tool that has one: such a call it never
+    covers."""
+    without = {name for name, tool in HOST_TOOLS.items() if tool.path_argument is None}
+    return rule.paths is not None and set(rule.tools) <= without
 
 
 # The session and its roots

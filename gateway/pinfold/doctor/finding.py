@@ -83,6 +83,7 @@ KINDS: dict[str, Kind] = {
     # Rules
     "rules": Kind("ok"),
     "rule-refused": Kind("wrong", "Correct it: hosts that send it cannot open a session."),
+    "rule-never-matches": Kind("wrong", "Leave paths out, or name a tool that has a path."),
     # Upstreams
     "configuration-refused": Kind(
         "wrong", "Correct it: no session of an MCP client can be opened."

@@ -21,8 +21,6 @@ _SPECIAL = frozenset("\\*?[]!#")
 _WILD = frozenset("\\*?[")
 _NEWLINE = "\ue001"
 """Stands for a line break, which pathspec's wild cards do not match."""
-PATHLESS = frozenset({"run_shell_command"})
-"""Tools that name no path: what has paths never covers a call of them."""
 _LONGEST_NAME = 255
 _PROBE = "\ue000"
 """A name that no pattern names: what covers it covers whatever is in its directory."""
@@ -86,9 +84,6 @@ def _read(
         if tool != "*" and tool not in known:
             raise invalid_params(f"{at}.tools[{index}]", _no_such_tool(tool, known))
     tools = None if "*" in spec.tools else frozenset(spec.tools)
-    if spec.paths is not None and tools is not None and tools <= PATHLESS:
-        problem = "goes with tools that have a path, so it would never match; leave it out"
-        raise invalid_params(f"{at}.paths", problem)
     paths = None if spec.paths is None else _read_paths(spec.paths, anchors, f"{at}.paths")
     return Rule(spec.decision, source, tools, paths)
 
