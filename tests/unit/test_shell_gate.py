@@ -177,6 +177,21 @@ date --date yesterday +%F
 date --rfc-3339 seconds
 sort -S 1k f
 git log --format='%h %+s %-b'
+uniq
+uniq -
+uniq -cd
+uniq -1 f
+uniq -w 5 -- f
+uniq --skip-fields 1 f
+uniq --skip-f=1 --all-repeated=none f
+date +%F -d yesterday
+date -u -- +%F
+sed p f -n
+sed p f -e p
+sed --expr=p --quiet f
+sed --help
+awk -F : -- 1 f
+awk 1 f -v -x=1
 """
 
 DENIED = r"""
@@ -461,6 +476,46 @@ uniq -c -f 1 a b
 uniq - b
 uniq -f1 a b
 uniq $x
+uniq ./-w/x.md -w/../pinned/rules.md
+uniq f -c
+uniq f -w5
+uniq f -w 5
+uniq f --count
+uniq f --
+uniq f -
+uniq -- f -c
+uniq -- -c f
+uniq -w 5 f g
+uniq -w f g h
+uniq -cw 5 f g
+uniq -Df 1 g
+uniq -df 1 g
+uniq --all-repeated none f
+uniq --group f g
+uniq --skip f g h
+uniq +1 f
+uniq -x f
+uniq --output=x f
+date -d 1 010203
+date -I 010203
+date -u010203
+date +%F 010203
+date -- 010203
+date -- -x 010203 -s 1
+date --re 010203
+date --iso-8601 010203
+sed -l 'w out' p
+sed -l 5 'w out'
+sed -ln 'w out' f
+sed p f -f s
+sed -s -- 'w out'
+sed --quiet 'w out' -e p
+sed --e p --f=s f
+sed --in f
+awk -F : '{print > "o"}' f
+awk -F -- '{print > "o"}' f
+awk -F -v '{print > "o"}' f
+awk -v x
 printf -v x y
 printf -vx y
 printf '%n' PATH
