@@ -77,7 +77,7 @@ echo "${x:-none}" ${x%.md} ${#x} ${x:1:2} ${x^^} ${x/a/b} $1 "$@" $?
 echo $((1 + 2)) $[3*4]
 echo $'a\tb'
 echo \$x '$(touch x)' "\$(touch x)" '`x`'
-echo { } a}b {a
+echo { a}b {a
 echo "a
 b"
 printf '%s\n' a b
@@ -192,6 +192,20 @@ sed --expr=p --quiet f
 sed --help
 awk -F : -- 1 f
 awk 1 f -v -x=1
+git diff HEAD^ HEAD~2 HEAD@{1} v1^{commit} @{u}
+git log HEAD^..@
+sort f~
+find . -name x~
+diff a~ a
+[ 1 -eq $? ]
+test $((1 + 2)) -gt -1
+test -t 1
+printf '%5.1f%%\n' 3.25
+printf '%s: %b\n' 'path[1]' 'x=1'
+echo $x/y "$x:/y" "$x: y" ${x}[a] ${x}:h $x.md $x-y "a$" "a$|b$"
+wc <<< {a} b
+cat 2>&1 <f
+file_path=a; the_path=b
 """
 
 DENIED = r"""
@@ -516,6 +530,109 @@ awk -F : '{print > "o"}' f
 awk -F -- '{print > "o"}' f
 awk -F -v '{print > "o"}' f
 awk -v x
+path=tools; column README
+path+=tools
+path[1]=tools; ls
+x=1 cdpath=/x
+fpath=x
+module_path=x
+aliases[1]=x
+galiases[1]=x
+functions[1]=x
+dis_aliases[1]=x
+options[1]=x
+mapfile[1]=x
+prompt=x
+argv=x
+histchars=x
+watch=x
+chpwd_functions=x
+zsh_eval_context=x
+ld_library_path=x
+echo $x[PATH=1]; ls
+echo "$x[PATH=1]"; ls
+echo $1[PATH=1]; ls
+echo $10[PATH=1]; ls
+echo $?[PATH=1]; ls
+echo $#[PATH=1]; ls
+echo $#x[PATH=1]; ls
+echo $@[PATH=1]; ls
+echo $_[PATH=1]; ls
+echo ${x:-$y[PATH=1]}; ls
+echo "${x#$y[PATH=1]}"; ls
+wc <<< $x[PATH=1]
+wc <<< "$x:F:PATH=1:h"
+echo $x:F:PATH=1:h; ls
+echo "$x:h"
+echo $xé[PATH=1]
+echo $é[PATH=1]
+x='*(e:touch y:)'; ls $~x
+ls "$~x"
+ls $=x
+ls $^x
+ls $+x
+ls ${x:-$~y}
+{ echo } always { ls ; }
+{ echo a} always { ls ; }
+{ echo {a}} always { ls ; }
+{ echo "{"} always { ls ; }
+{ ls <<< a} always { ls ; }
+{ ls <f} always { ls ; }
+echo }
+x=}
+uniq 7 12>&1
+ls 22>&1
+ls >&12
+uniq <7-8>&2
+uniq <->&2
+cat f<1->&2
+ls; <f
+<f
+(ls; <f)
+<f && ls
+2>/dev/null | ls
+<f { ls; }
+<f ! ls
+<f (ls)
+printf '%d' 'path[$(touch y)]'
+printf '%d' x
+printf '%s %d' a 1
+printf '%*s' x a
+printf '\045d' x
+printf -- '%d' x
+printf -x '%d' x
+test -t 'path[$(touch y)]'
+test -t x
+[ 'path[$(touch y)]' -eq 1 ]
+[ 1 -lt x ]
+test "$x" -gt 1
+test 1 -ne "$x"
+test ! 1 -eq x
+[ -f a -a 1 '-eq' x ]
+[ a = ^b ]
+uniq x#
+uniq a@{bc}
+uniq f~
+sort ^a
+sort x#-o f
+sort {-}o f
+sort -{o} f
+git log ^main
+git diff x#--output=y
+rg ^foo
+file a#-C
+sed s{a}xayaw{r{g
+awk 'a''b' f
+bash -c 'echo ''"'' ; rm x ; ''"'''
+cd +1 && git status
+cd a# && git status
+ls =(rm x)
+ls *(e:x:)
+ls &| rm x
+ls &! rm x
+repeat 2 ls
+noglob ls
+foreach x (a) ls; end
 printf -v x y
 printf -vx y
 printf '%n' PATH
@@ -729,6 +846,8 @@ def test_more_that_is_not_proven(command: str, asked: Any) -> None:
 
 
 ODD = [
+    "echo $x\\\n[PATH=1]; ls", "echo \"$x\\\n[PATH=1]\"", "echo $x:\\\nF:PATH=1:h", "cat <<E\n$x[PATH=1]\nE", "cat <<E\n$~x\nE",
+    "cat <<E}\nE}", "aliases[1]=x\nls",
     "ls\0", "ls\u00a0-l", "ls\u2028rm x", "ls\u200b", "ls\x0b-l", "ls\x0c", "ls \ud800", "ls\rrm x",
     "uniq f \r\n", "ls 2>/dev/null\r\n", "ls >&1\r\n", "cat <<E\r\nE\nrm\r\nE\r\n", "git status\r\n",
     "ls '\r\n'", "ls \\\r\n", "cd x &&\r\ngit status", "ls \u0662>&1", "ls " + "x" * 40_000,

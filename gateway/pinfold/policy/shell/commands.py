@@ -12,6 +12,7 @@ from pinfold.policy.shell.options import (
     readings,
     require_fixed,
     require_no_option_made,
+    require_settled,
     without,
 )
 from pinfold.policy.shell.scripts import check_awk, check_sed
@@ -19,7 +20,7 @@ from pinfold.policy.shell.words import refuse
 
 
 def _find(name: str, words: Words) -> None:
-    require_fixed(name, words)
+    require_settled(name, words)
     for word in words:
         if word.value.startswith(("-exec", "-ok", "-delete", "-fls", "-fprint")):
             raise refuse(f"{name} {word.raw}", "may write a file or run a program")
@@ -43,16 +44,24 @@ def _uniq(name: str, words: Words) -> None:
 
 
 _FORMAT = re.compile(r"%(?:%|[^%A-Za-z]*[hlLjzt]*(n)?)")
+_TEXTS = re.compile(r"(?:[^%\\]|\\[abefnrtv\\'\"]|%(?:%|[-0-9.]*[sbqc]))*+", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|0x[0-9A-Fa-f]+)")
 
 
 def _printf(name: str, words: Words) -> None:
-    """`-v` assigns, and so does `%n`, to any name: PATH, for one."""
+    """`-v` assigns, and so does `%n`, to any name: PATH, for one. What is printed as a number zsh
+    computes first, and then it could be any code."""
     require_fixed(name, words)
     for word in words[:2]:
         if word.value.startswith("-v"):
             raise refuse(f"{name} {word.raw}", "assigns a variable")
         if any(found.group(1) for found in _FORMAT.finditer(word.value)):
             raise refuse(f"{name} {word.raw}", "assigns a variable")
+    formats = 2 if words and words[0].value.startswith("-") else 1
+    if not all(_TEXTS.fullmatch(word.value) for word in words[:formats]):
+        for word in words[1:]:
+            if not _NUMBER.fullmatch(word.value):
+                raise refuse(f"{name} {word.raw}", "may be computed where it is to be a number")
 
 
 _DATE = Syntax(

@@ -14,7 +14,7 @@ from itertools import product
 
 import msgspec
 
-from pinfold.policy.shell.words import Refused, Word, refuse
+from pinfold.policy.shell.words import Word, refuse
 
 Words = tuple[Word, ...]
 Check = Callable[[str, Words], None]
@@ -32,14 +32,23 @@ def require_fixed(name: str, words: Words) -> None:
             raise refuse(word.raw, f"could become an option of {name}")
 
 
-_NO_OPTION = re.compile(r"[\"']?(?:[A-Za-z0-9_./]|~/)")
+# A file may have any name, so `*` could become each option there is; `./*` cannot. Nor can what zsh
+# takes for a pattern, but by a `#`, of which there may be none of what is before it.
+_NO_OPTION = re.compile(r"[\"']?(?:[A-Za-z0-9_./@]|~/)[^#]*", re.DOTALL)
+
+
+def require_settled(name: str, words: Words) -> None:
+    """The same where only options do harm: what zsh alone takes for a pattern (`HEAD^`, `x~`) is
+    fine behind a beginning that is no option's."""
+    for word in words:
+        if not (word.fixed or (word.settled and _NO_OPTION.fullmatch(word.raw))):
+            raise refuse(word.raw, f"could become an option of {name}")
 
 
 def require_no_option_made(name: str, words: Words) -> None:
-    """A variable, a pattern or a list of braces is fine behind a beginning that is no option's. A
-    file may have any name, so `*` could become each option there is; `./*` cannot."""
+    """A variable, a pattern or a list of braces is fine behind such a beginning."""
     for word in words:
-        if not word.fixed and (word.splits or not _NO_OPTION.match(word.raw)):
+        if not word.fixed and (word.splits or not _NO_OPTION.fullmatch(word.raw)):
             raise refuse(word.raw, f"could become an option of {name}")
 
 
@@ -78,7 +87,7 @@ class Options(msgspec.Struct, frozen=True):
         return False
 
 
-def without(*groups: Options, words_may_be: Check = require_fixed) -> Check:
+def without(*groups: Options, words_may_be: Check = require_settled) -> Check:
     """A check: none of the options of these groups."""
 
     def check(name: str, words: Words) -> None:
@@ -89,6 +98,7 @@ def without(*groups: Options, words_may_be: Check = require_fixed) -> Check:
     return check
 
 
+_UNKNOWN = "is not an option that is known to be harmless"
 _NOTHING, _VALUE, _SAME_WORD = "bare", "valued", "attached"
 _Arities = dict[str, frozenset[str]]
 
@@ -199,7 +209,7 @@ class _Reader:
         option, equals, value = word.value[2:].partition("=")
         arities = self._meant(option)
         if len(arities) != 1:
-            raise self._unknown(word)
+            raise refuse(f"{self._name} {word.raw}", _UNKNOWN)
         if not equals and arities == {_VALUE}:
             self._options.append((option, _value(rest)))
         else:
@@ -216,15 +226,12 @@ class _Reader:
         for index, letter in enumerate(word.value[1:], 2):
             arity = self._letters.get(letter)
             if arity is None:
-                raise self._unknown(word)
+                raise refuse(f"{self._name} {word.raw}", _UNKNOWN)
             if arity != _NOTHING:
                 behind = word.value[index:] or (_value(rest) if arity == _VALUE else None)
                 self._options.append((letter, behind))
                 return
             self._options.append((letter, None))
-
-    def _unknown(self, word: Word) -> Refused:
-        return refuse(f"{self._name} {word.raw}", "is not an option that is known to be harmless")
 
 
 def _value(rest: Iterator[Word]) -> str | None:
