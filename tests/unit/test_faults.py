@@ -141,6 +141,22 @@ def test_a_bind_mount_of_pinned_is_pinned_by_identity(
     assert read(curated) == b"curated" and os.listdir(f"{memory}/pinned") == ["rules.md"]
 
 
+def test_a_read_through_a_mount_of_what_is_pinned_is_tagged_so(
+    tmp_path: Path, mount: Mount
+) -> None:
+    """By its name it is ordinary memory; a host that keeps pinned documents must keep this one."""
+    place = Embedded(tmp_path)
+    memory = place.memory
+    write(f"{memory}/pinned/rules.md", "curated")
+    write(f"{memory}/topic.md", "ordinary")
+    point = mount(os.path.relpath(f"{memory}/again", tmp_path), f"--bind {memory}/pinned")
+    session = place.open("dream")
+    for path, pinned in ((f"{point}/rules.md", True), (f"{memory}/topic.md", False)):
+        result = place.call(session, "read_file", file_path=path)
+        tag = result["_meta"]["pinfold/retention"]
+        assert (tag["path"], tag["pinned"]) == (path, pinned)
+
+
 @pytest.mark.parametrize("immutable", ["file", "directory"])
 def test_what_is_immutable_stays(tmp_path: Path, immutable: str) -> None:
     place = Embedded(tmp_path)
