@@ -880,6 +880,8 @@ REASONS = {
     "git log --submodule": "`git log --submodule` runs git in other repositories",
     "git log --output=x": "`git log --output=x` writes a file",
     'cd "$x" && git status': '`cd "$x"` may lead anywhere, and `git` would run there',
+    "cd +1 && git status": "`cd +1` may lead anywhere, and `git` would run there",
+    "cd a^ && git status": "`cd a^` may lead anywhere, and `git` would run there",
     "cd ~root && git status": "`cd ~root` leads to a directory that is not known",
     "cd a;" * 30 + "git status": "too many",
     "cd a && " * 20 + "git status": "`cd a` is one of too many",
