@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from pinfold.compacting import reset
 from pinfold.text.boundaries import is_sure
 from pinfold.text.codec import Decoded, Splice, decode, escaping
 from pinfold.text.edit import find
@@ -53,6 +54,16 @@ def test_c002_gbk_with_its_name_and_without(bench: Bench) -> None:
     # Another session does not know.
     bench.session = bench.place.open()
     assert kind(bench.call("read_file")) == "undecodable"
+
+
+def test_a_session_that_is_reset_forgets_encodings_too(bench: Bench) -> None:
+    """What it read is no longer in the conversation, and neither is the name that was given."""
+    write(bench.path, "你好\n".encode("gbk"))
+    assert kind(bench.call("read_file", encoding="gbk")) is None
+    assert kind(bench.call("read_file")) is None
+    reset(bench.place.gateway, bench.session.session_id)
+    assert kind(bench.call("read_file")) == "undecodable"
+    assert kind(bench.call("edit", old_string="你好", new_string="再见")) == "undecodable"
 
 
 def test_ascii_in_a_legacy_file_can_be_edited_without_its_name(bench: Bench) -> None:

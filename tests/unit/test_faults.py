@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from pinfold.paths.errors import from_errno
+from pinfold.paths.kernel import platform
 from support import Embedded, decision, details, kind, read, snapshot, write
 
 ERRNOS = [
@@ -167,6 +168,22 @@ def test_a_bind_mount_of_pinned_is_pinned_by_identity(
     assert read(curated) == b"curated" and os.listdir(f"{memory}/pinned") == ["rules.md"]
 
 
+def test_a_read_through_a_mount_of_what_is_pinned_is_tagged_so(
+    tmp_path: Path, mount: Mount
+) -> None:
+    """By its name it is ordinary memory; a host that keeps pinned documents must keep this one."""
+    place = Embedded(tmp_path)
+    memory = place.memory
+    write(f"{memory}/pinned/rules.md", "curated")
+    write(f"{memory}/topic.md", "ordinary")
+    point = mount(os.path.relpath(f"{memory}/again", tmp_path), f"--bind {memory}/pinned")
+    session = place.open("dream")
+    for path, pinned in ((f"{point}/rules.md", True), (f"{memory}/topic.md", False)):
+        result = place.call(session, "read_file", file_path=path)
+        tag = result["_meta"]["pinfold/retention"]
+        assert (tag["path"], tag["pinned"]) == (path, pinned)
+
+
 @pytest.mark.parametrize("immutable", ["file", "directory"])
 def test_what_is_immutable_stays(tmp_path: Path, immutable: str) -> None:
     place = Embedded(tmp_path)
@@ -185,6 +202,39 @@ def test_what_is_immutable_stays(tmp_path: Path, immutable: str) -> None:
         assert read(path) == b"old" and no_debris(place.project)
     finally:
         subprocess.run(["chattr", "-i", fixed], check=True)
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_an_append_only_directory_keeps_no_temporary(
+    tmp_path: Path, nameless: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What gets a name there keeps it, so nothing that is to be exchanged may get one."""
+    place = Embedded(tmp_path)
+    session = place.open()
+    path = write(place.project / "d/t.md", "old")
+    directory = os.path.dirname(path)
+    if not nameless:
+
+        def none(directory: int, mode: int) -> int:
+            raise OSError(errno.EOPNOTSUPP, "no nameless files here")
+
+        monkeypatch.setattr(platform, "open_nameless", none)
+    done = subprocess.run(["chattr", "+a", directory], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"chattr is not to be had here: {done.stderr.strip()}")
+    try:
+        for content in ("a", "b"):
+            told = place.call(session, "write_file", file_path=path, content=content)
+            assert kind(told) == "permission" and "append-only" in told["content"][0]["text"]
+        edit = {"old_string": "old", "new_string": "new"}
+        assert kind(place.call(session, "edit", file_path=path, **edit)) == "permission"
+        new = place.call(session, "write_file", file_path=f"{directory}/new.md", content="x")
+        assert kind(new) == (None if nameless else "permission")
+        assert sorted(os.listdir(directory)) == (["new.md", "t.md"] if nameless else ["t.md"])
+        assert read(path) == b"old"
+    finally:
+        subprocess.run(["chattr", "-a", directory], check=True)
+    assert kind(place.call(session, "write_file", file_path=path, content="x")) is None
 
 
 WRITER = """

@@ -8,7 +8,7 @@ import pytest
 from pinfold.memory.layouts import Surroundings, claude, project_key, qwen
 from pinfold.memory.roots import find_git_root
 from pinfold.policy.names import below
-from support import Layout, cases
+from support import Embedded, Layout, cases
 
 
 @pytest.mark.parametrize("case", cases("roots.json"), ids=lambda case: str(case["name"]))
@@ -58,6 +58,39 @@ def test_claude_layout(env: dict[str, str], git_root: str | None, project: str) 
     found = claude(Surroundings("/w/a-b", git_root, env, "/home/x", "/"))
     assert (found.project, found.user, found.team) == (project, None, None)
     assert below(found.project, found.anchor)
+
+
+@pytest.mark.parametrize(
+    ("target", "decision"),
+    [
+        (None, "allow"),
+        ("projects/other", "allow"),
+        ("projects/other/deep", "deny"),
+        ("projects", "deny"),
+        ("elsewhere", "deny"),
+        ("../elsewhere", "deny"),
+    ],
+)
+def test_a_linked_project_may_be_a_sibling_and_nothing_else(
+    target: str | None, decision: str, tmp_path: Path
+) -> None:
+    """A link that is checked in, or made by an agent, must not move where writing is allowed."""
+    place = Embedded(tmp_path.resolve())
+    base = place.base / "memory"
+    state = base / "projects" / project_key(str(place.project))
+    for name in ("projects/other/deep/memory", "projects/memory", "elsewhere/memory"):
+        (base / name).mkdir(parents=True)
+    (place.base / "elsewhere/memory").mkdir(parents=True)
+    if target is None:
+        (state / "memory").mkdir(parents=True)
+    else:
+        state.symlink_to(base / target)
+    session = place.open("dream")
+    told = place.explain(session, "write_file", file_path=f"{state}/memory/x.md", content="x")
+    assert (told["decision"], told["rule"]) == (
+        decision,
+        "default" if decision == "allow" else "outside-memory",
+    )
 
 
 def test_a_dangling_git_link_is_no_repository(tmp_path: Path) -> None:

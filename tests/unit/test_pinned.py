@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pinfold.paths.opened import identity
 from pinfold.policy.confinement import managed
 from pinfold.policy.decide import decide
 from pinfold.policy.facts import (
@@ -88,6 +89,8 @@ def test_an_argument_that_nothing_is_known_of_is_not_let_through() -> None:
         ({"real": "/r/PINNED"}, "resolved"),
         ({"real": "/x/kept/y"}, "resolved"),
         ({"real": "/x/keptly/y"}, None),
+        ({"real": "/x/KEPT/y"}, "resolved"),  # outside of the root all of it is folded
+        ({"real": "/X/kept"}, "resolved"),
         ({"real": None}, None),
         ({"walked": "/r/pinned/x"}, "resolved"),
         ({"ways": (ELSEWHERE, INTO)}, "identity"),
@@ -141,6 +144,31 @@ def test_another_spelling_of_the_root_counts_where_the_volume_folds_names(foldin
 def test_inode_zero_is_no_identity() -> None:
     way = (Step("", None), Step("e", None), Step("f", None))
     assert find_pinned(facts(ways=(way,))) is None
+
+
+def _without_inode(status: os.stat_result) -> os.stat_result:
+    return os.stat_result((status[0], 0, *status[2:]))
+
+
+def test_on_a_volume_without_inodes_names_alone_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything there has device and inode in common, and is not therefore what is pinned."""
+    place = Embedded(tmp_path.resolve())
+    memory = place.memory
+    write(f"{memory}/pinned/p.md", "curated")
+    write(f"{memory}/a/b.md", "ordinary")
+    session = place.open("dream")
+    for name in ("stat", "fstat", "lstat"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *a, _real=real, **k: _without_inode(_real(*a, **k)))
+    assert identity(os.stat(memory)) is None
+    for path in ("a/b.md", "a/new.md", "new.md", "b/c/new.md"):
+        told = place.explain(session, "write_file", file_path=f"{memory}/{path}", content="x")
+        assert (told["decision"], told["match"]) == ("allow", None), path
+    for path in ("pinned/p.md", "pinned/new.md", "a/../PINNED/p.md"):
+        told = place.explain(session, "write_file", file_path=f"{memory}/{path}", content="x")
+        assert (told["decision"], told["rule"]) == ("deny", "pinned"), path
 
 
 @pytest.mark.parametrize("name", [".git", ".GIT", "git~1", ".git.", ".g\u200bit"])

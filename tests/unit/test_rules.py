@@ -75,6 +75,11 @@ def test_a_directory_whose_every_entry_is_denied_is_not_listed() -> None:
     assert rule.covers("/work/[p]/secret", directory=True)
     assert not one("secret/*.key").covers("/work/[p]/secret", directory=True)
     assert one("secret/").covers("/work/[p]/secret", directory=True)
+    # What names no deeper place than the entries covers them all the same.
+    assert one("/store/*").covers("/store", directory=True)
+    assert one("/store/*", "!/store/a").covers("/store", directory=True)
+    assert not one("/store/*").covers("/store", directory=False)
+    assert not one("/store/*/*").covers("/store", directory=True)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -306,6 +311,18 @@ def test_c205_a_directory_that_is_read_only(place: Embedded, tmp_path: Path) -> 
         assert decision(result)["source"] == {"rule": 0, "of": "session"}
     assert (tmp_path / "project/docs/a.md").read_text() == "a"
     assert not (tmp_path / "project/docs/new").exists()
+
+
+def test_a_directory_whose_entries_are_denied_is_not_listed_by_the_host(
+    place: Embedded, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    rules = [{"decision": "deny", "tools": ["*"], "paths": [f"{store}/*"]}]
+    session = place.open("main", rules=rules)
+    told = place.explain(session, "list_directory", path=str(store))
+    assert (told["decision"], told["rule"]) == ("deny", "base-rule")
+    assert place.explain(session, "list_directory", path=str(tmp_path))["decision"] == "allow"
 
 
 def test_a_link_into_a_denied_directory_is_denied(place: Embedded, tmp_path: Path) -> None:

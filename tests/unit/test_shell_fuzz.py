@@ -1,13 +1,17 @@
 """The shell gate against commands that are built: one writing part anywhere is never allowed."""
 
+import getopt
 import json
 import re
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pinfold.policy.shell.commands import _DATE, _UNIQ
 from pinfold.policy.shell.gate import judge, read
-from pinfold.policy.shell.words import Refused, WordReader, expansion
+from pinfold.policy.shell.options import Syntax, readings
+from pinfold.policy.shell.scripts import _AWK, _SED
+from pinfold.policy.shell.words import Refused, Word, WordReader, expansion
 from support import cases
 
 READS = [
@@ -194,3 +198,46 @@ def test_any_text_is_answered(command: str) -> None:
 )
 def test_a_vector_with_a_writing_end_is_never_allowed(case: dict[str, str], end: str) -> None:
     assert not allowed(case["command"] + end), json.dumps(case)
+
+
+SYNTAXES = {"awk": _AWK, "date": _DATE, "sed": _SED, "uniq": _UNIQ}
+ARGUMENTS = st.lists(
+    st.sampled_from(
+        ["f", "-", "--", "5", "+1", "-w", "-w5", "-cw", "-e", "-ne", "-nep", "-l", "-l5", "-d", "-D", "-dD", "-Dc", "-F", "-F:", "-v",
+         "-I", "-Id", "-u", "--skip-fields", "--skip-f", "--skip-f=1", "--count", "--all", "--all=x", "--expression", "--e=p", "--date", "--x", "-x"]
+    ),
+    max_size=7,
+)  # fmt: skip
+
+
+def _as_getopt_reads(
+    arguments: list[str], syntax: Syntax, valued: str, permutes: bool
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Python's own reader. `valued`: which of the letters that have several readings are so."""
+    bare = "".join(letter for letter in syntax.bare if letter not in valued)
+    both = "".join(each for each in valued + syntax.valued if each not in bare)
+    long = [*syntax.long, *(f"{name}=" for name in syntax.long_valued)]
+    reader = getopt.gnu_getopt if permutes else getopt.getopt
+    return reader(arguments, bare + "".join(f"{each}:" for each in both), long)
+
+
+@given(st.sampled_from(sorted(SYNTAXES)), ARGUMENTS, st.booleans(), st.booleans())
+@example("uniq", ["./-w/x.md", "-w/../pinned/rules.md"], False, False)
+@example("sed", ["-l", "5", "p"], True, True)
+def test_what_another_reader_of_options_finds_is_among_the_readings(
+    name: str, arguments: list[str], permutes: bool, valued: bool
+) -> None:
+    syntax = SYNTAXES[name]
+    words = tuple(Word(text, text) for text in arguments)
+    try:
+        found = readings(name, words, syntax)
+        options, operands = _as_getopt_reads(arguments, syntax, "l" * valued, permutes)
+    except (Refused, getopt.GetoptError):
+        return  # not known here, or the end of the program
+    told = [(option.lstrip("-"), value) for option, value in options]
+    assert any(
+        [word.value for word in reading.operands] == operands
+        and len(reading.options) == len(told)
+        and [value or "" for _, value in reading.options] == [value for _, value in told]
+        for reading in found
+    )

@@ -77,7 +77,7 @@ echo "${x:-none}" ${x%.md} ${#x} ${x:1:2} ${x^^} ${x/a/b} $1 "$@" $?
 echo $((1 + 2)) $[3*4]
 echo $'a\tb'
 echo \$x '$(touch x)' "\$(touch x)" '`x`'
-echo { } a}b {a
+echo { a}b {a
 echo "a
 b"
 printf '%s\n' a b
@@ -177,6 +177,35 @@ date --date yesterday +%F
 date --rfc-3339 seconds
 sort -S 1k f
 git log --format='%h %+s %-b'
+uniq
+uniq -
+uniq -cd
+uniq -1 f
+uniq -w 5 -- f
+uniq --skip-fields 1 f
+uniq --skip-f=1 --all-repeated=none f
+date +%F -d yesterday
+date -u -- +%F
+sed p f -n
+sed p f -e p
+sed --expr=p --quiet f
+sed --help
+awk -F : -- 1 f
+awk 1 f -v -x=1
+git diff HEAD^ HEAD~2 HEAD@{1} v1^{commit} @{u}
+git log HEAD^..@
+sort f~
+find . -name x~
+diff a~ a
+[ 1 -eq $? ]
+test $((1 + 2)) -gt -1
+test -t 1
+printf '%5.1f%%\n' 3.25
+printf '%s: %b\n' 'path[1]' 'x=1'
+echo $x/y "$x:/y" "$x: y" ${x}[a] ${x}:h $x.md $x-y "a$" "a$|b$"
+wc <<< {a} b
+cat 2>&1 <f
+file_path=a; the_path=b
 """
 
 DENIED = r"""
@@ -461,6 +490,149 @@ uniq -c -f 1 a b
 uniq - b
 uniq -f1 a b
 uniq $x
+uniq ./-w/x.md -w/../pinned/rules.md
+uniq f -c
+uniq f -w5
+uniq f -w 5
+uniq f --count
+uniq f --
+uniq f -
+uniq -- f -c
+uniq -- -c f
+uniq -w 5 f g
+uniq -w f g h
+uniq -cw 5 f g
+uniq -Df 1 g
+uniq -df 1 g
+uniq --all-repeated none f
+uniq --group f g
+uniq --skip f g h
+uniq +1 f
+uniq -x f
+uniq --output=x f
+date -d 1 010203
+date -I 010203
+date -u010203
+date +%F 010203
+date -- 010203
+date -- -x 010203 -s 1
+date --re 010203
+date --iso-8601 010203
+sed -l 'w out' p
+sed -l 5 'w out'
+sed -ln 'w out' f
+sed p f -f s
+sed -s -- 'w out'
+sed --quiet 'w out' -e p
+sed --e p --f=s f
+sed --in f
+awk -F : '{print > "o"}' f
+awk -F -- '{print > "o"}' f
+awk -F -v '{print > "o"}' f
+awk -v x
+path=tools; column README
+path+=tools
+path[1]=tools; ls
+x=1 cdpath=/x
+fpath=x
+module_path=x
+aliases[1]=x
+galiases[1]=x
+functions[1]=x
+dis_aliases[1]=x
+options[1]=x
+mapfile[1]=x
+prompt=x
+argv=x
+histchars=x
+watch=x
+chpwd_functions=x
+zsh_eval_context=x
+ld_library_path=x
+echo $x[PATH=1]; ls
+echo "$x[PATH=1]"; ls
+echo $1[PATH=1]; ls
+echo $10[PATH=1]; ls
+echo $?[PATH=1]; ls
+echo $#[PATH=1]; ls
+echo $#x[PATH=1]; ls
+echo $@[PATH=1]; ls
+echo $_[PATH=1]; ls
+echo ${x:-$y[PATH=1]}; ls
+echo "${x#$y[PATH=1]}"; ls
+wc <<< $x[PATH=1]
+wc <<< "$x:F:PATH=1:h"
+echo $x:F:PATH=1:h; ls
+echo "$x:h"
+echo $xé[PATH=1]
+echo $é[PATH=1]
+x='*(e:touch y:)'; ls $~x
+ls "$~x"
+ls $=x
+ls $^x
+ls $+x
+ls ${x:-$~y}
+{ echo } always { ls ; }
+{ echo a} always { ls ; }
+{ echo {a}} always { ls ; }
+{ echo "{"} always { ls ; }
+{ ls <<< a} always { ls ; }
+{ ls <f} always { ls ; }
+echo }
+x=}
+uniq 7 12>&1
+ls 22>&1
+ls >&12
+uniq <7-8>&2
+uniq <->&2
+cat f<1->&2
+ls; <f
+<f
+(ls; <f)
+<f && ls
+2>/dev/null | ls
+<f { ls; }
+<f ! ls
+<f (ls)
+printf '%d' 'path[$(touch y)]'
+printf '%d' x
+printf '%s %d' a 1
+printf '%*s' x a
+printf '\045d' x
+printf -- '%d' x
+printf -x '%d' x
+test -t 'path[$(touch y)]'
+test -t x
+[ 'path[$(touch y)]' -eq 1 ]
+[ 1 -lt x ]
+test "$x" -gt 1
+test 1 -ne "$x"
+test ! 1 -eq x
+[ -f a -a 1 '-eq' x ]
+[ a = ^b ]
+uniq x#
+uniq a@{bc}
+uniq f~
+sort ^a
+sort x#-o f
+sort {-}o f
+sort -{o} f
+git log ^main
+git diff x#--output=y
+rg ^foo
+file a#-C
+sed s{a}xayaw{r{g
+awk 'a''b' f
+bash -c 'echo ''"'' ; rm x ; ''"'''
+cd +1 && git status
+cd a# && git status
+ls =(rm x)
+ls *(e:x:)
+ls &| rm x
+ls &! rm x
+repeat 2 ls
+noglob ls
+foreach x (a) ls; end
 printf -v x y
 printf -vx y
 printf '%n' PATH
@@ -674,6 +846,8 @@ def test_more_that_is_not_proven(command: str, asked: Any) -> None:
 
 
 ODD = [
+    "echo $x\\\n[PATH=1]; ls", "echo \"$x\\\n[PATH=1]\"", "echo $x:\\\nF:PATH=1:h", "cat <<E\n$x[PATH=1]\nE", "cat <<E\n$~x\nE",
+    "cat <<E}\nE}", "aliases[1]=x\nls",
     "ls\0", "ls\u00a0-l", "ls\u2028rm x", "ls\u200b", "ls\x0b-l", "ls\x0c", "ls \ud800", "ls\rrm x",
     "uniq f \r\n", "ls 2>/dev/null\r\n", "ls >&1\r\n", "cat <<E\r\nE\nrm\r\nE\r\n", "git status\r\n",
     "ls '\r\n'", "ls \\\r\n", "cd x &&\r\ngit status", "ls \u0662>&1", "ls " + "x" * 40_000,
@@ -706,6 +880,8 @@ REASONS = {
     "git log --submodule": "`git log --submodule` runs git in other repositories",
     "git log --output=x": "`git log --output=x` writes a file",
     'cd "$x" && git status': '`cd "$x"` may lead anywhere, and `git` would run there',
+    "cd +1 && git status": "`cd +1` may lead anywhere, and `git` would run there",
+    "cd a^ && git status": "`cd a^` may lead anywhere, and `git` would run there",
     "cd ~root && git status": "`cd ~root` leads to a directory that is not known",
     "cd a;" * 30 + "git status": "too many",
     "cd a && " * 20 + "git status": "`cd a` is one of too many",

@@ -234,6 +234,19 @@ def test_another_project_s_pinned_documents_are_pinned_too(home: Home) -> None:
     assert home.before("Write", file_path=topic, content="").decision is None
 
 
+def test_another_project_s_memory_by_the_real_name_of_a_linked_directory(home: Home) -> None:
+    """Many keep their settings elsewhere and link `~/.claude` there."""
+    os.rename(home.base / ".claude", home.base / "dots")
+    os.symlink("dots", home.base / ".claude")
+    write(home.base / "dots/projects/-o/memory/pinned/a.md", "curated")
+    for through in (".claude", "dots"):
+        memory = f"{home.base}/{through}/projects/-o/memory"
+        for name in ("pinned/a.md", "PINNED/new.md"):
+            heard = home.before("Write", file_path=f"{memory}/{name}", content="")
+            assert heard.decision == DENIED, (through, name)
+        assert home.before("Write", file_path=f"{memory}/topic.md", content="").decision is None
+
+
 def test_a_host_that_composes_names_is_taken_at_its_word(home: Home) -> None:
     os.symlink(home.memory / "pinned", home.project / "caf\u00e9")
     decomposed = f"{home.project}/cafe\u0301/rules.md"
@@ -301,6 +314,11 @@ def test_a_tool_that_is_not_known_may_not_name_what_is_reserved(home: Home) -> N
     )
     for arguments in harmless:
         assert home.before("mcp__fs__write_file", **arguments).decision is None, arguments
+    os.symlink(home.base, home.base / "me")  # home and the project by another name
+    for arguments in ({"path": f"{home.base}/me"}, {"path": f"{home.base}/me/project"}):
+        assert home.before("mcp__fs__write_file", **arguments).decision is None, arguments
+    through = f"{home.base}/me/{os.path.relpath(home.memory, home.base)}"
+    assert home.before("mcp__fs__write_file", path=through).decision == DENIED
     many = {"values": [f"v{i}" for i in range(3000)]}
     assert home.before("mcp__fs__write_file", **many).decision == "block"
 

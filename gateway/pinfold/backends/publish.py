@@ -21,12 +21,18 @@ from pinfold.paths.literal import encode
 from pinfold.paths.opened import CheckedPath, identity, snapshot
 from pinfold.policy.facts import Identity
 from pinfold.policy.names import join, split
+from pinfold_protocol.errors import ToolError
 
 Seam = Callable[[str], None]
 _NOT_HERE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
 _NO_LINKS = _NOT_HERE | {errno.EPERM, errno.EMLINK}
 # What O_TMPFILE answers on a file system that does not have it.
 _NO_NAMELESS = _NOT_HERE | {errno.EISDIR, errno.ENOENT}
+
+_KEEPS_NAMES = (
+    "its directory is append-only, so nothing in it can be replaced. Nothing was changed; ask the "
+    "user to allow it, or use a file elsewhere."
+)
 
 
 def no_seam(moment: str) -> None:
@@ -107,12 +113,19 @@ class Replacement:
                 raise ChangedUnderfoot(self._opened.literal) from error
             raise
 
+    def _name_temporary(self, directory: int) -> bytes:
+        """Its name from now on. Raises ToolError where it could not be taken away again."""
+        if platform.keeps_names(directory):
+            raise ToolError("permission", f"{self._opened.literal}: {_KEEPS_NAMES}")
+        self._temporary = temporary_name()
+        return self._temporary
+
     def _open_temporary(self, directory: int) -> int:
         if platform.name_of(directory) != self._expected:
             raise ChangedUnderfoot(self._opened.literal)
-        self._temporary = temporary_name()
+        name = self._name_temporary(directory)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        return self._hold(os.open(self._temporary, flags, self._mode, dir_fd=directory))
+        return self._hold(os.open(name, flags, self._mode, dir_fd=directory))
 
     def _fill(self, descriptor: int, data: bytes) -> None:
         view = memoryview(data)
@@ -211,8 +224,7 @@ class Replacement:
     def _exchange(self, descriptor: int, nameless: bool, directory: int) -> None:
         name = encode(self._opened.name)
         if nameless:
-            self._temporary = temporary_name()
-            platform.link_nameless(descriptor, directory, self._temporary)
+            platform.link_nameless(descriptor, directory, self._name_temporary(directory))
         if not self._can_exchange(descriptor, directory):
             self._rename(directory, name)
             return

@@ -114,6 +114,11 @@ def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
     return None
 
 
+def keeps_names(directory: int) -> bool:
+    """Whether names can be added to a directory but not taken away or replaced."""
+    return bool(getattr(os.fstat(directory), "st_flags", 0) & (stat.UF_APPEND | stat.SF_APPEND))
+
+
 def read_cached(descriptor: int, size: int) -> bytes:
     """Never in place."""
     raise WouldBlock

@@ -26,6 +26,7 @@ _STATX_BYTES = 256
 _NUL = "embedded null byte"
 _STATX_BASIC = 0x7FF
 _STATX_MNT_ID = 0x1000
+_STATX_ATTR_APPEND = 0x20
 _STATX = "=I28xQ96xIIQ"
 """What is wanted of the answer: its mask, the inode, the device (two numbers), the mount."""
 _RENAME_NOREPLACE = 1
@@ -238,6 +239,17 @@ def seat_of(descriptor: int, cached: bool) -> tuple[int, ...] | None:
     if cached and (major, minor) not in _local:
         _require_local((major, minor))
     return (major, minor, mount, inode) if inode else None
+
+
+def keeps_names(directory: int) -> bool:
+    """Whether names can be added to a directory but not taken away or replaced: it is append-only.
+    False where the kernel does not tell."""
+    calls = _calls()
+    buffer = calls.buffer()
+    if calls.statx(directory, b"", _UNSYNCED, 0, buffer) < 0:
+        return False
+    attributes: int = int.from_bytes(buffer.raw[8:16], sys.byteorder)
+    return bool(attributes & _STATX_ATTR_APPEND)
 
 
 _local: set[tuple[int, int]] = set()

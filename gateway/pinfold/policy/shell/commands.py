@@ -6,96 +6,88 @@ from pinfold.policy.shell.conditions import check_bracket, check_test
 from pinfold.policy.shell.options import (
     Check,
     Options,
+    Syntax,
     Words,
     anything,
+    readings,
     require_fixed,
     require_no_option_made,
+    require_settled,
     without,
 )
 from pinfold.policy.shell.scripts import check_awk, check_sed
-from pinfold.policy.shell.words import Word, refuse
+from pinfold.policy.shell.words import refuse
 
 
 def _find(name: str, words: Words) -> None:
-    require_fixed(name, words)
+    require_settled(name, words)
     for word in words:
         if word.value.startswith(("-exec", "-ok", "-delete", "-fls", "-fprint")):
             raise refuse(f"{name} {word.raw}", "may write a file or run a program")
 
 
+_UNIQ = Syntax(
+    bare="cdiuzD0123456789",
+    valued="fsw",
+    attached="dD",  # to some: how groups are set apart
+    long=("count", "help", "ignore-case", "repeated", "unique", "version", "zero-terminated"),
+    long_valued=("check-chars", "skip-chars", "skip-fields"),
+    long_attached=("all-repeated", "group"),
+)
+
+
 def _uniq(name: str, words: Words) -> None:
     """Its second operand is the file that it writes to."""
-    require_fixed(name, words)
-    operands = 0
-    rest = [word.value for word in words]
-    while rest:
-        word = rest.pop(0)
-        if word == "--":
-            operands += len(rest)
-            break
-        if not word.startswith("-") or word == "-":
-            operands += 1
-        elif re.fullmatch(r"-[^-fsw]*[fsw]|--skip-fields|--skip-chars|--check-chars", word):
-            del rest[:1]
-    if operands > 1:
-        raise refuse(f"{name} {words[-1].raw}", "writes to its second operand")
+    for reading in readings(name, words, _UNIQ):
+        for word in reading.operands[1:]:
+            raise refuse(f"{name} {word.raw}", "writes to its second operand")
 
 
 _FORMAT = re.compile(r"%(?:%|[^%A-Za-z]*[hlLjzt]*(n)?)")
+_TEXTS = re.compile(r"(?:[^%\\]|\\[abefnrtv\\'\"]|%(?:%|[-0-9.]*[sbqc]))*+", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|0x[0-9A-Fa-f]+)")
 
 
 def _printf(name: str, words: Words) -> None:
-    """`-v` assigns, and so does `%n`, to any name: PATH, for one."""
+    """`-v` assigns, and so does `%n`, to any name: PATH, for one. What is printed as a number zsh
+    computes first, and then it could be any code."""
     require_fixed(name, words)
     for word in words[:2]:
         if word.value.startswith("-v"):
             raise refuse(f"{name} {word.raw}", "assigns a variable")
         if any(found.group(1) for found in _FORMAT.finditer(word.value)):
             raise refuse(f"{name} {word.raw}", "assigns a variable")
+    formats = 2 if words and words[0].value.startswith("-") else 1
+    if not all(_TEXTS.fullmatch(word.value) for word in words[:formats]):
+        for word in words[1:]:
+            if not _NUMBER.fullmatch(word.value):
+                raise refuse(f"{name} {word.raw}", "may be computed where it is to be a number")
 
 
-_DATE_LONG = (
-    *("date", "debug", "help", "iso-8601", "reference", "resolution", "rfc-2822", "rfc-3339"),
-    *("rfc-822", "rfc-email", "uct", "universal", "utc", "version"),
+_DATE = Syntax(
+    bare="uR",
+    valued="dr",
+    attached="I",
+    long=(
+        *("debug", "help", "resolution", "rfc-2822", "rfc-822", "rfc-email", "uct", "universal"),
+        *("utc", "version"),
+    ),
+    long_valued=("date", "reference", "rfc-3339"),
+    long_attached=("iso-8601",),
 )
-_DATE_VALUED = frozenset(("date", "reference", "rfc-3339"))
-_DATE_CLUSTER = re.compile(r"-[uR]*+(?:(I)[a-z]*|[dr](.*))?", re.DOTALL)
+_DATE_SETS = Options("s", ("set",), "drI", why="may set the clock")
 
 
 def _date(name: str, words: Words) -> None:
-    """Without setting: an operand that is no format is a time to set."""
-    require_fixed(name, words)
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word.value.startswith("--"):
-            takes = _date_long(name, word)
-        elif word.value.startswith("-"):
-            takes = _date_letters(name, word)
-        elif not word.value.startswith("+"):
-            raise refuse(f"{name} {word.raw}", "may set the clock")
-        else:
-            takes = False
-        del rest[: int(takes)]
-
-
-def _date_long(name: str, word: Word) -> bool:
-    """Whether the next word is its value. It may be cut short."""
-    option, equals, _ = word.value[2:].partition("=")
-    meant = {long for long in _DATE_LONG if long.startswith(option)}
-    if option and "set".startswith(option):
-        raise refuse(f"{name} {word.raw}", "may set the clock")
-    if not option or not meant:
-        raise refuse(f"{name} {word.raw}", "is not an option that is known to be harmless")
-    return not equals and meant <= _DATE_VALUED
-
-
-def _date_letters(name: str, word: Word) -> bool:
-    """Whether the next word is the value of the last of these letters."""
-    found = _DATE_CLUSTER.fullmatch(word.value)
-    if found is None or word.value == "-":
-        raise refuse(f"{name} {word.raw}", "may set the clock, or is an option not known here")
-    return found[2] == ""
+    """Without setting: an operand that is no format is a time to set. None begins with a `-`: such
+    an operand ends the program."""
+    _DATE_SETS.require_none(name, words)
+    for reading in readings(name, words, _DATE):
+        for word in reading.operands:
+            if word.value.startswith("-"):
+                break
+            if not word.value.startswith("+"):
+                raise refuse(f"{name} {word.raw}", "may set the clock")
 
 
 _RG = Options(

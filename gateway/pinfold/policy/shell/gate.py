@@ -16,6 +16,7 @@ from pinfold.policy.shell.shells import SHELLS, inner_command
 from pinfold.policy.shell.tokens import Run, assignment, tokenize
 from pinfold.policy.shell.tree import Compound, Statement, statement
 from pinfold.policy.shell.words import Refused, Word, refuse
+from pinfold.policy.shell.zsh import is_special
 
 Place = tuple[str, ...]
 """A directory: the words of the `cd`s that lead to it from where the command starts, each literal.
@@ -46,7 +47,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def read(command: str) -> Reading:
-    """What a command for bash is. Never raises: what cannot be read is refused."""
+    """What a command for bash, or zsh, is. Never raises: what cannot be read is refused."""
     reader = _Reader()
     try:
         reader.command(command, posix=False, wrapped=False, places=_START)
@@ -146,7 +147,8 @@ class _Reader:
         return places, places
 
     def _assign(self, run: Run) -> None:
-        """Capitals may mean something to a program; a subscript is evaluated."""
+        """Capitals may mean something to a program, and some names to zsh; a subscript is
+        evaluated."""
         assigned = [(word, assignment(word, posix=run.posix)) for word in run.words]
         for word, found in assigned:
             if found is None:
@@ -158,6 +160,8 @@ class _Reader:
                 subscript.isascii() and subscript.isdecimal()
             ):
                 raise refuse(word.raw, "sets a variable that may mean something to a program")
+            if is_special(found.group(1)):
+                raise refuse(word.raw, "sets a variable that means something to a shell")
             self._assigned = word.raw
 
     def _require_unprepared(self, name: str) -> None:
@@ -223,8 +227,8 @@ def _moved(run: Run, places: Places) -> Places:
 
 
 def _is_literal(word: Word) -> bool:
-    """Whether a `cd` gets just this, as a path."""
-    return word.fixed and not word.returned and word.value[:1] not in ("-", "")
+    """Whether a `cd` gets just this, as a path: `-` and `+1` are places where it was before."""
+    return word.fixed and not word.returned and word.value[:1] not in ("-", "+", "")
 
 
 def _lost(run: Run, why: str) -> Places:

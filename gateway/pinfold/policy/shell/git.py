@@ -14,7 +14,7 @@ from pinfold.policy.shell.options import (
     Options,
     Words,
     anything,
-    require_fixed,
+    require_settled,
     without,
 )
 from pinfold.policy.shell.words import refuse
@@ -155,7 +155,7 @@ _ALONE = ((), ("--version",), ("--help",), ("--version", "--build-options"))
 
 def check_git(name: str, words: Words) -> bool:
     """Whether it needs a repository that was looked at. Raises Refused for all but reading."""
-    require_fixed(name, words)
+    require_settled(name, words)
     values = tuple(word.value for word in words)
     if values in _ALONE:
         return False

@@ -2,50 +2,38 @@
 
 import re
 
-from pinfold.policy.shell.options import Words, require_fixed
-from pinfold.policy.shell.words import Refused, Word, refuse
+from pinfold.policy.shell.options import Syntax, Words, readings
+from pinfold.policy.shell.words import Refused, refuse
 
 # awk
 
 _INPUT = "/inet"
+_AWK = Syntax(valued="Fv")
 
 
 def check_awk(name: str, words: Words) -> None:
-    """Options `-F` and `-v` alone, then the program, then files. Raises Refused."""
-    require_fixed(name, words)
-    rest = list(words)
-    while rest and rest[0].value.startswith("-") and rest[0].value != "-":
-        option = rest.pop(0)
-        if option.value == "--":
-            break
-        _require_known(name, option)
-        if len(option.value) == 2:
-            del rest[:1]
-    if not rest:
-        raise refuse(name, "has no program")
-    if rest[0].value.startswith("-"):
-        raise refuse(f"{name} {rest[0].raw}", "is not a program, or an option behind `--`")
-    if reason := _awk_problem(rest[0].value):
-        raise refuse(f"{name} {rest[0].raw}", reason)
-    _require_files(name, words, rest[1:])
+    """Options `-F` and `-v` alone, then the program, then files. Raises Refused.
 
-
-def _require_known(name: str, option: Word) -> None:
-    if option.value[:2] not in ("-F", "-v"):
-        raise refuse(f"{name} {option.raw}", "is not an option that is known to be harmless")
-
-
-def _require_files(name: str, words: Words, operands: list[Word]) -> None:
-    """Some awks connect to what looks like a file, and some look for options behind the program.
     What lies in ARGV and ARGC, by an assignment too, is opened."""
+    for reading in readings(name, words, _AWK):
+        _check_awk(name, reading.operands)
     for word in words:
         if found := _AWK_FILES.search(word.value):
             raise refuse(f"{name} {word.raw}", f"has `{found[0]}` in it, so it may open anything")
-    for word in operands:
+
+
+def _check_awk(name: str, operands: Words) -> None:
+    """Some awks connect to what looks like a file."""
+    if not operands:
+        raise refuse(name, "has no program")
+    program, files = operands[0], operands[1:]
+    if program.value.startswith("-"):
+        raise refuse(f"{name} {program.raw}", "is not a program, or an option behind `--`")
+    if reason := _awk_problem(program.value):
+        raise refuse(f"{name} {program.raw}", reason)
+    for word in files:
         if word.value.startswith(_INPUT):
             raise refuse(f"{name} {word.raw}", "may connect to a network")
-        if word.value.startswith("-") and word.value != "-":
-            _require_known(name, word)
 
 
 _AWK_FILES = re.compile("ARGV|ARGC|SYMTAB")
@@ -71,74 +59,33 @@ def _awk_problem(program: str) -> str | None:
 
 # sed
 
-_SED_FLAGS = frozenset("nErsuz")
-_SED_LONG = frozenset(
-    (
-        *("--quiet", "--silent", "--regexp-extended", "--separate", "--unbuffered", "--null-data"),
-        *("--posix", "--sandbox", "--help", "--version", "--"),
-    )
+_SED = Syntax(
+    bare="nErsuzl",
+    valued="el",  # -l has a value for GNU's alone
+    long=(
+        *("help", "null-data", "posix", "quiet", "regexp-extended", "sandbox", "separate"),
+        *("silent", "unbuffered", "version"),
+    ),
+    long_valued=("expression", "line-length"),
 )
-_LINE_LENGTH = re.compile("--line-length=[0-9]+")
+_ANSWERS = ("help", "version")
 
 
 def check_sed(name: str, words: Words) -> None:
-    """Raises Refused unless every script is simple. GNU sed takes options behind files too; where
-    options end at the first file, that file is the script if none came before."""
-    require_fixed(name, words)
-    scripts: list[str] = []
-    operands = 0
-    rest = [word.value for word in words]
-    while rest:
-        word = rest.pop(0)
-        if word.startswith("-") and word != "-":
-            scripts += _sed_option(name, word, rest)
-            continue
-        if not scripts and not operands:
-            _require_simple(name, word)
-        operands += 1
-    for script in scripts:
-        _require_simple(name, script)
-    if (
-        not scripts
-        and not operands
-        and not {"--help", "--version"} & {word.value for word in words}
-    ):
-        raise refuse(name, "has no script")
+    """Raises Refused unless every script is simple. The first operand is one if no option is."""
+    for reading in readings(name, words, _SED):
+        scripts = reading.values("e", "expression")
+        if not scripts:
+            # A mere number was the value of an option that this sed lacks, and ends it.
+            first = [word.value for word in reading.operands[:1]]
+            scripts = [script for script in first if not _NUMBER.fullmatch(script)]
+            if not first and not any(option in _ANSWERS for option, _ in reading.options):
+                raise refuse(name, "has no script")
+        for script in scripts:
+            _require_simple(name, script)
 
 
-def _sed_option(name: str, word: str, rest: list[str]) -> list[str]:
-    """The script that an option brings, if any; it may be the next word."""
-    if word.startswith("--expression="):
-        return [word.partition("=")[2]]
-    if word == "--expression":
-        return [rest.pop(0)] if rest else []
-    if word in _SED_LONG or _LINE_LENGTH.fullmatch(word):
-        return []
-    if word in ("-l", "--line-length"):
-        _skip_number(name, word, rest)
-        return []
-    return _sed_cluster(name, word, rest)
-
-
-def _skip_number(name: str, option: str, rest: list[str]) -> None:
-    """The value of an option that has none everywhere: a mere number is no script either."""
-    if not rest or not (rest[0].isascii() and rest[0].isdecimal()):
-        raise refuse(f"{name} {option}", "has no number behind it")
-    del rest[0]
-
-
-def _sed_cluster(name: str, word: str, rest: list[str]) -> list[str]:
-    """The script that a cluster of letters brings, if any; it may be the next word."""
-    for index, letter in enumerate(word[1:], 2):
-        if letter == "e":
-            if index < len(word):
-                return [word[index:]]
-            return [rest.pop(0)] if rest else []
-        if letter not in _SED_FLAGS:
-            raise refuse(f"{name} {word}", "is not an option that is known to be harmless")
-    return []
-
-
+_NUMBER = re.compile("[0-9]+")
 _BLANKS = r"[ \t]*+"
 _TO = rf"{_BLANKS},{_BLANKS}(?:[+~]?[0-9]++|\$)"
 _LINES = rf"(?:[0-9]++(?:~[0-9]++)?|\$)(?:{_TO})?+{_BLANKS}(?:!{_BLANKS})?+"

@@ -19,8 +19,11 @@ _OPERATOR = re.compile(r"&>>|<<<|<<-|;;&|&>|>>|>&|>\||<>|<<|<&|&&|\|\||\|&|;;|;&
 _REDIRECTIONS = frozenset(("&>>", "<<<", "<<-", "&>", ">>", ">&", ">|", "<>", "<<", "<&", "<", ">"))
 _SEPARATORS = frozenset((";", "&", "\n"))
 _JOINTS = frozenset(("&&", "||", "|", "|&"))
-_DESCRIPTOR = {False: re.compile("[0-9]{1,2}"), True: re.compile("[0-9]")}
-"""By whether the shell is a plain one: to some of those `12<f` is the word `12` and a `<f`."""
+_DESCRIPTOR = re.compile("[0-9]")
+"""No more than one digit: to zsh and some plain shells `12<f` is the word `12` and a `<f`."""
+# To zsh a pattern, so that what follows is no redirection of the same command.
+_NUMBERS = re.compile("<[0-9]*-[0-9]*>")
+_CLOSES = "ends a group for zsh"
 # Only directly before a line feed; not escaped, and not a word of its own behind others.
 _RETURN = re.compile(r"\r(?!\n)|\\\r|[ \t]\r|\\\n\r")
 # Bash opens connections by such names in a redirection, once they are expanded.
@@ -93,6 +96,7 @@ class _Tokenizer:
         self._open: list[str] = []
         self._documents: list[tuple[str, bool, bool]] = []
         self._assigns = False
+        self._redirected = False  # since the last command's end
 
     def run(self) -> Tokens:
         """All of it."""
@@ -132,7 +136,7 @@ class _Tokenizer:
         word = self._word()
         following = _OPERATOR.match(self._text, self._at)
         if following is not None and following.group() in _REDIRECTIONS:
-            if _DESCRIPTOR[self._posix].fullmatch(word.raw) and following.group()[0] != "&":
+            if _DESCRIPTOR.fullmatch(word.raw) and following.group()[0] != "&":
                 self._redirection(word.raw, following.group())
                 return
             if word.raw.startswith("{") or word.raw.isdecimal():
@@ -163,6 +167,8 @@ class _Tokenizer:
             return
         if self._closed:
             raise refuse(word.raw, "stands behind a group")
+        if word.closes:
+            raise refuse(word.raw, _CLOSES)
         if not self._words and word.raw in _KEYWORDS:
             raise refuse(word.raw, _KEYWORDS[word.raw])
         if self._documents and "\n" in word.raw:
@@ -178,11 +184,16 @@ class _Tokenizer:
         self._words.append(word)
 
     def _end_run(self) -> None:
+        if self._redirected and not (self._words or self._closed):
+            raise Refused("A redirection without a command would run a program for zsh")
+        self._redirected = False
         if self._words:
             self._runs.append(Run(tuple(self._words), self._start, self._length, self._posix))
             self._words = []
 
     def _group(self, mark: str) -> None:
+        if self._redirected and mark != "}":
+            raise refuse(mark, "stands behind a redirection")
         if self._closed and mark != "}":
             raise refuse(mark, "stands behind a group")
         if mark == "}":
@@ -238,6 +249,9 @@ class _Tokenizer:
     # Redirections
 
     def _redirection(self, descriptor: str, operator: str) -> None:
+        if numbers := _NUMBERS.match(self._text, self._at):
+            raise refuse(numbers.group(), "is a pattern of numbers for zsh")
+        self._redirected = True
         self._at += len(operator)
         if operator in "<>" and self._text.startswith("(", self._at):
             part = self._text[self._at - 1 :].partition("\n")[0]
@@ -251,6 +265,8 @@ class _Tokenizer:
         whole = f"{descriptor}{operator}{word.raw}"
         if not word.raw:
             raise refuse(whole, "is a redirection to nowhere")
+        if word.closes:
+            raise refuse(whole, _CLOSES)
         if not self._reads(descriptor, operator, word):
             why = "might connect to a network" if operator == "<" else "may write"
             raise refuse(whole, f"is a redirection that {why}")
@@ -261,7 +277,7 @@ class _Tokenizer:
         if operator == "<<<":
             return True
         if operator == ">&":
-            known = word.value == "-" or _DESCRIPTOR[self._posix].fullmatch(word.value)
+            known = word.value == "-" or _DESCRIPTOR.fullmatch(word.value)
             return word.bare and bool(known)
         if operator == ">":
             return descriptor == "2" and word.fixed and word.value == "/dev/null"
@@ -288,7 +304,7 @@ class _Tokenizer:
     def _document(self, tabs: bool) -> None:
         raw_start = self._at
         word = self._word() if self._at < len(self._text) else Word("", "")
-        if not word.raw or word.expands or "\n" in word.raw or "\r" in self._text:
+        if not word.raw or word.expands or word.closes or "\n" in word.raw or "\r" in self._text:
             raise refuse(
                 f"<<{self._text[raw_start : self._at]}", "is a here-document that is not read"
             )

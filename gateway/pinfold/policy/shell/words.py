@@ -1,7 +1,8 @@
 """One word of a command as bash reads it: quotes, escapes and the expansions that run nothing.
 
 This lexer is closed: whatever it does not know is refused, so that what it does hand out means the
-same to bash, to a POSIX shell and to tree-sitter's grammar, which is asked as well (`tree.py`).
+same to bash, to a POSIX shell and to tree-sitter's grammar, which is asked as well (`tree.py`), and
+nothing worse to zsh.
 """
 
 import re
@@ -30,7 +31,9 @@ class Word(msgspec.Struct, frozen=True):
 
     `expands`: a variable or arithmetic is in it. `splits`: one that may become several words.
     `globs`, `braces`: names or words that are made of it. `tilde`: it begins with an unquoted `~`.
-    `returned`: a carriage return followed, which bash takes for a part of the word.
+    `returned`: a carriage return followed, which bash takes for a part of the word. `otherwise`:
+    zsh, as many set it up, makes other words of it. `closes`: it ends with a `}` that ends a group
+    for zsh, also behind a command's words.
     """
 
     raw: str
@@ -41,11 +44,18 @@ class Word(msgspec.Struct, frozen=True):
     braces: bool = False
     tilde: bool = False
     returned: bool = False
+    otherwise: bool = False
+    closes: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether `value` is exactly what the command will get of bash (but for a `~`)."""
+        return not (self.expands or self.globs or self.braces)
 
     @property
     def fixed(self) -> bool:
-        """Whether `value` is exactly what the command will get (but for a `~`)."""
-        return not (self.expands or self.globs or self.braces)
+        """The same, and of zsh too."""
+        return self.settled and not self.otherwise
 
     @property
     def bare(self) -> bool:
@@ -67,7 +77,13 @@ _MOST_NESTED = 8
 _POSIX = re.compile(rf"\$\(\(|{_PARAMETER}(?::?[-+?]|##?|%%?|\}})")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]|\{[#?$!-]\})")
 _ARITHMETIC = re.compile(rf"\$(?:\(\({_NUMBERS}\)\)|\[{_NUMBERS}\])")
-_NUMERALS = ("$?", "$#", "$$")
+NUMERALS = ("$?", "$#", "$$")
+# Behind a variable without braces zsh reads a subscript or a modifier, both of which may compute,
+# and so assign, PATH for one; `$#` it takes for the length of what follows.
+_GOES_ON = re.compile(r"\[|:[A-Za-z&\\]|\\\n|[^\x00-\x7f]")
+_LENGTH = re.compile(r"\$#[\w*@?$!#{-]|\$[0-9][0-9]")
+_FLAGGED = "~^=+"
+"""Signs that tell zsh how to expand what follows: by `$~x` a text is a pattern, with code in it."""
 _ANSI = re.compile(r"\$'((?:[^'\\\r]|\\[nt\\'\"])*)'")
 _ANSI_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "\\'": "'", '\\"': '"'}
 
@@ -79,6 +95,8 @@ def expansion(text: str, at: int, depth: int = 0) -> int:
     """
     for form in (_ARITHMETIC, _VARIABLE):
         if found := form.match(text, at):
+            if form is _VARIABLE:
+                _require_ended(text, at, found.end())
             return found.end()
     if head := _HEAD.match(text, at):
         return _rest_of_braced(text, at, head.end(), depth)
@@ -87,7 +105,16 @@ def expansion(text: str, at: int, depth: int = 0) -> int:
         raise refuse("$\\", "goes on in the next line")
     if following and following in "({[`'\"":
         raise _no_expansion(text, at)
+    if following and (following in _FLAGGED or not following.isascii()):
+        raise refuse(text[at : at + 2], "is an expansion to zsh")
     return at + 1
+
+
+def _require_ended(text: str, at: int, end: int) -> None:
+    """Raises Refused where zsh takes what follows a variable for a part of the expansion."""
+    goes_on = text[end - 1] != "}" and _GOES_ON.match(text, end)
+    if goes_on or _LENGTH.match(text, at):
+        raise refuse(text[at : end + 1], "goes on for zsh; put it in braces")
 
 
 def _rest_of_braced(text: str, start: int, at: int, depth: int) -> int:
@@ -131,6 +158,18 @@ _DOLLARS = {
 }
 
 
+# To zsh with EXTENDED_GLOB, signs of a pattern; with BRACE_CCL, `{ab}` is two words.
+_OTHERWISE = re.compile(r"[#^]|(?<=.)~|\{[^}]+\}", re.DOTALL)
+
+
+def _closes(unquoted: str) -> bool:
+    """Whether the last `}` is the word's end and closes nothing in it."""
+    depth = 0
+    for char in unquoted:
+        depth = max(depth, 0) + (char == "{") - (char == "}")
+    return depth < 0 and unquoted.endswith("}")
+
+
 def _has_brace_list(unquoted: str) -> bool:
     """Whether a `{`, a `,` or `..`, and a `}` follow each other, whatever is between them."""
     opened, closed = unquoted.find("{"), unquoted.rfind("}")
@@ -157,7 +196,7 @@ class WordReader:
         self._value: list[str] = []
         self._raw: list[str] = []
         self._unquoted: list[str] = []  # what braces and globs are looked for in
-        self._expands = self._splits = False
+        self._expands = self._splits = self._doubled = False
 
     def read(self) -> Word:
         """The word; `self.at` is behind it. Raises Refused."""
@@ -176,6 +215,8 @@ class WordReader:
             braces=_has_brace_list(unquoted),
             tilde=unquoted.startswith("~"),
             returned=self._text[self.at : self.at + 1] == "\r",
+            otherwise=self._doubled or _OTHERWISE.search(unquoted) is not None,
+            closes=_closes(unquoted),
         )
 
     def _take(self, end: int, value: str, unquoted: str = "x") -> None:
@@ -210,6 +251,7 @@ class WordReader:
         value = self._text[self.at + 1 : end]
         if "\r" in value:
             raise refuse("\\r", "in quotes is read in several ways")
+        self._doubled |= self._text.startswith("'", end + 1)  # to RC_QUOTES, one quote in a text
         self._take(end + 1, value)
 
     def _double(self) -> None:
@@ -254,7 +296,7 @@ class WordReader:
             raise refuse(piece, "would be several words to a plain sh")
         if len(piece) > 1:
             self._expands = True
-            self._splits |= piece not in _NUMERALS and not _ARITHMETIC.match(piece)
+            self._splits |= piece not in NUMERALS and not _ARITHMETIC.match(piece)
         self._take(end, piece)
 
 
