@@ -164,8 +164,8 @@ FORMS = [
     "{{ {} }}",
 ]
 TRAPS = "a b 7 8 77 ab d/c -c -o -w -w5 --output=b --count d/-w/x".split()
-DURING = 20.0
-"""Seconds for each shell."""
+DURING = 5.0
+"""Seconds for each shell, unless PINFOLD_SECONDS says otherwise."""
 
 
 def _at_random(chosen: random.Random) -> str:
