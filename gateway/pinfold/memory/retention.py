@@ -41,6 +41,8 @@ def _passes_reserved(path: str, root: RootFacts) -> bool:
     if not inside or root.reserved is None:
         return False
     anchors = {place.anchor for place in root.reserved.places if not place.names}
+    if not anchors:
+        return False
     way = split(path)
     first = len(way) - len(inside)
     return any(_identity(join(way[: end + 1])) in anchors for end in range(first, len(way) - 1))

@@ -197,14 +197,18 @@ class Look(Closing):
         anchor = self._open(root.anchor)
         if anchor.real is None:
             return None
+        plain = "/".join((anchor.real.rstrip("/"), *suffix))
         managed = len(suffix) == 3 and suffix[0] == "projects"
-        if managed and (sibling := self._linked_sibling(anchor.real, suffix[1])):
+        linked = managed and opened.real != plain
+        if linked and (sibling := self._linked_sibling(anchor.real, suffix[1])):
             return f"{sibling}/{suffix[2]}"
-        return "/".join((anchor.real.rstrip("/"), *suffix))
+        return plain
 
     def _linked_sibling(self, anchor: str, key: str) -> str | None:
         """The one link that is followed: `projects/KEY` to a sibling directly in `projects`."""
         state = f"{anchor.rstrip('/')}/projects/{key}"
+        if self._cached:
+            raise WouldBlock
         if not os.path.islink(encode(state)):
             return None
         target = self._walk(state).real
@@ -229,6 +233,8 @@ class Look(Closing):
                 raise
             return Reserved(literal, (), tuple(places), folding)
         self._handles.append(handle)
+        if self._cached:  # something else may be mounted there
+            platform.require_local(handle)
         status = os.fstat(handle)
         if not stat.S_ISLNK(status.st_mode):
             places += _places(identity(status), ())

@@ -46,12 +46,16 @@ class _Found:
         else:
             self.opened.target = self._held.descriptor
             self.opened.status = os.fstat(self._held.descriptor)
+        self._local = False
         self.seen = -1
         """The moment in which it held last."""
 
     def holds(self, cached: bool) -> bool:
         """Whether the path leads there now, under the same name, and what was missing still is.
         Raises WouldBlock."""
+        if cached and not self._local:  # what has the same seat is in the same mount, which is held
+            platform.require_local(self._held.descriptor)
+            self._local = True
         if self._path != self._real:
             if not self._is_led_to(cached):
                 return False
