@@ -59,10 +59,12 @@ def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> D
     opened: Opened | None = None
     try:
         opened = walk(path) if changing else glance(path, cached=cached)
+        opened.require_means()
         if changing:
             facts = look.for_change(opened, look.whole(), ground.record)
         else:
             facts = Facts(opened.as_target(), look.names_only())
+        look.require_means()
         if call.foreign and guard(scope) is not None:
             facts = msgspec.structs.replace(facts, spelling=spelling_of(opened))
         return Decided(opened, facts, decide(call, facts, effective, ground.answers), look)
@@ -87,7 +89,9 @@ def judged_command(
         return judge(reading, {})
     try:
         with Look(ground.roots, ground.effective.scope, ground.volumes, trust=True) as look:
-            finder = Finder(start, home, env, memory_of(look.names_only()))
+            roots = look.names_only()
+            look.require_means()
+            finder = Finder(start, home, env, memory_of(roots))
             return judge(reading, {place: finder.find(place) for place in reading.places})
     except OSError as error:  # what cannot be looked at is not proven
         return ShellVerdict(False, f"`git` would run where nothing can be seen ({error.strerror})")

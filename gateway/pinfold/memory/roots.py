@@ -14,7 +14,7 @@ from pinfold.memory.layouts import LAYOUTS, Surroundings
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.kernel import platform
 from pinfold.paths.literal import decode, encode, expand
-from pinfold.paths.opened import Closing, Opened, identity
+from pinfold.paths.opened import NO_MEANS, Closing, Opened, identity
 from pinfold.paths.volume import Volumes, entries_of, holds_file
 from pinfold.paths.walk import glance, walk
 from pinfold.policy.facts import Alias, Facts, Identity, Place, Reserved, RootFacts, Target
@@ -114,6 +114,8 @@ class Look(Closing):
         self._handles: list[int] = []
         self._opened: dict[RootKind, Opened] = {}
         self._found: dict[RootKind, RootFacts] = {}
+        self._failed: OSError | None = None
+        self._marking = False
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -133,6 +135,38 @@ class Look(Closing):
         that nothing is there.
         """
         return tuple(map(self._with_reserved, self._roots))
+
+    def marked(self) -> tuple[RootFacts, ...]:
+        """The same for who only tells what is pinned: a reserved directory that cannot be looked
+        at counts by its name, and those of other roots as ever."""
+        self._marking = True
+        return tuple(map(self._marked, self._roots))
+
+    def _marked(self, root: RootPath) -> RootFacts:
+        try:
+            return self._with_reserved(root)
+        except OSError as error:
+            self._note(error)
+            by_name = Reserved(f"{root.path.rstrip('/')}/{RESERVED}")
+            return msgspec.structs.replace(self._root(root), reserved=by_name)
+
+    def require_means(self) -> None:
+        """Raise OSError where something of what was looked at so far only could not be looked at
+        this time: what was found then is no ground for a decision, nor for a tag."""
+        if self._failed is not None:
+            raise self._failed
+
+    def _note(self, error: OSError) -> None:
+        if error.errno in NO_MEANS:
+            self._failed = error
+
+    def _hold(self, opened: Opened) -> Opened:
+        self._held.append(opened)
+        try:
+            opened.require_means()
+        except OSError as error:
+            self._note(error)
+        return opened
 
     def _with_reserved(self, root: RootPath) -> RootFacts:
         if not root.guarded:
@@ -163,17 +197,14 @@ class Look(Closing):
         standing = self._volumes.standing
         opened = standing.again(path, cached=self._cached)
         if opened is None:
-            opened = glance(path, cached=self._cached)
-            self._held.append(opened)
+            opened = self._hold(glance(path, cached=self._cached))
             standing.keep(path, opened)
         return opened
 
     def _walk(self, path: str) -> Opened:
         if self._cached:
             raise WouldBlock
-        opened = walk(path)
-        self._held.append(opened)
-        return opened
+        return self._hold(walk(path))
 
     def _open_root(self, root: RootPath) -> Opened:
         self._root(root)
@@ -229,7 +260,7 @@ class Look(Closing):
         except (FileNotFoundError, NotADirectoryError):
             return Reserved(literal, (), tuple(places), folding)
         except OSError:
-            if self._scope.protect_pinned:
+            if self._scope.protect_pinned or self._marking:
                 raise
             return Reserved(literal, (), tuple(places), folding)
         self._handles.append(handle)

@@ -17,7 +17,8 @@ from pinfold.policy import names
 from pinfold.policy.facts import Identity, Target, Way
 from pinfold_protocol.decision import Decision
 
-_NO_MEANS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
+NO_MEANS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
+"""Errors that say nothing of what is there: it could not be looked at this time."""
 
 
 def identity(status: os.stat_result) -> Identity | None:
@@ -101,8 +102,8 @@ class Opened(Closing, msgspec.Struct, eq=False):
 
     def require_means(self) -> None:
         """Raise OSError where it is only this process that could not look."""
-        if self.problem in _NO_MEANS:
-            raise OSError(self.problem, os.strerror(self.problem))
+        if self.problem in NO_MEANS:
+            raise OSError(self.problem, os.strerror(self.problem), self.literal)
 
     def _fingerprint(self) -> tuple[object, ...]:
         return (
