@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pinfold.memory.roots import Look, RootPath
-from pinfold.paths.errors import reraise
+from pinfold.paths.errors import WouldBlock, reraise
 from pinfold.paths.near import spelling_of
 from pinfold.paths.opened import Closing, Opened
 from pinfold.paths.volume import Volumes
@@ -16,6 +16,10 @@ from pinfold.paths.walk import glance, walk
 from pinfold.policy.decide import decide, guard
 from pinfold.policy.facts import Answers, Call, Effective, Facts, ShellVerdict, unasked
 from pinfold_protocol.decision import Decision
+from pinfold_protocol.errors import ToolError
+
+_TRIES = 8
+"""How often a file that is moved meanwhile is looked for again."""
 
 
 class Decided(Closing, msgspec.Struct, frozen=True, eq=False):
@@ -49,6 +53,25 @@ def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> D
 
     Raises ToolError where something cannot be looked at: then nothing was decided.
     """
+    for _ in range(_TRIES):
+        found = _decided(ground, call, path, cached)
+        if not _rests_on_roots(ground, call, found) or found.opened.stands():
+            return found
+        found.close()  # moved before the roots were looked at: it may have been in none ever
+        if cached:
+            raise WouldBlock
+    message = f"{path}: something else keeps moving it. Nothing was done; try again."
+    raise ToolError("changed-underfoot", message)
+
+
+def _rests_on_roots(ground: Ground, call: Call, found: Decided) -> bool:
+    """Whether a read is let through since its file is in a root."""
+    scope, rules = ground.effective.scope, ground.effective.rules
+    inside = scope.confine_reads or call.managed_only or (scope.bypass_ask and bool(rules))
+    return inside and call.action == "read" and found.decision.decision != "deny"
+
+
+def _decided(ground: Ground, call: Call, path: str, cached: bool) -> Decided:
     effective, volumes = ground.effective, ground.volumes
     scope = effective.scope
     changing = call.action == "change"
@@ -63,7 +86,7 @@ def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> D
         if changing:
             facts = look.for_change(opened, look.whole(), ground.record)
         else:
-            facts = Facts(opened.as_target(), look.names_only())
+            facts = Facts(opened.as_target(), look.names_only(opened.real))
         look.require_means()
         if call.foreign and guard(scope) is not None:
             facts = msgspec.structs.replace(facts, spelling=spelling_of(opened))

@@ -11,6 +11,7 @@ import pytest
 from pinfold.app import Gateway
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.kernel import platform
+from pinfold.paths.standing import Standing
 from pinfold.paths.walk import glance
 from pinfold_protocol.session import SessionResult
 from pinfold_protocol.tools import ToolResult, ToolsCallParams
@@ -46,7 +47,6 @@ def in_place(gateway: Gateway, session: SessionResult, path: str) -> ToolResult:
     """A read of what the kernel has in its caches by now."""
     params = ToolsCallParams(session.session_id, "read_file", {"file_path": path})
     gateway.call(params)
-    gateway.arrived()
     return gateway.call(params, cached=True)
 
 
@@ -72,18 +72,17 @@ def test_however_often_the_mount_table_changes_new_mounts_are_known(tmp_path: Pa
 
 
 def test_what_is_mounted_over_a_place_that_is_held_is_noticed(tmp_path: Path) -> None:
-    place = Embedded(tmp_path.resolve())
-    session = place.open("dream")
-    path, memory = write(tmp_path.resolve() / "a.md", "x"), Path(place.memory)
-    place.gateway.wake()
+    point, standing = tmp_path.resolve(), Standing()
+    standing.wake()
     try:
-        assert not in_place(place.gateway, session, path).is_error
-        with mounted(ELSEWHERE, memory):
-            with pytest.raises(WouldBlock):
-                in_place(place.gateway, session, path)
-            place.gateway.rest()  # what is held keeps a volume busy
+        with glance(str(point)) as opened:
+            standing.keep(str(point), opened)
+        assert standing.again(str(point), cached=True) is not None
+        with mounted(ELSEWHERE, point):
+            assert standing.again(str(point), cached=True) is None
+            assert not is_local(point)
     finally:
-        place.gateway.rest()
+        standing.rest()  # what is held keeps a volume busy
 
 
 def test_nor_for_what_is_mounted_on_pinned(tmp_path: Path) -> None:

@@ -248,7 +248,6 @@ class Native:
         gateway = self._gateway
         if gateway is None:
             return
-        gateway.arrived()
         if not self._busy:
             self._busy = True
             gateway.wake()

@@ -116,6 +116,7 @@ class Look(Closing):
         self._found: dict[RootKind, RootFacts] = {}
         self._failed: OSError | None = None
         self._marking = False
+        self._briefly = False
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -124,8 +125,12 @@ class Look(Closing):
         while self._handles:
             os.close(self._handles.pop())
 
-    def names_only(self) -> tuple[RootFacts, ...]:
-        """Enough for a read: where the roots really are, and what confinement trusts."""
+    def names_only(self, of: str | None = None) -> tuple[RootFacts, ...]:
+        """Enough for a read: where the roots really are, and what confinement trusts. `of`: the
+        real path that will be compared with them; unless it is likely to be in one, a look that
+        must not wait opens none of which only the name is needed."""
+        if self._cached and of is not None:
+            self._briefly = not any(of.startswith(f"{root.path}/") for root in self._roots)
         return tuple(map(self._root, self._roots))
 
     def whole(self) -> tuple[RootFacts, ...]:
@@ -207,31 +212,40 @@ class Look(Closing):
         return self._hold(walk(path))
 
     def _open_root(self, root: RootPath) -> Opened:
-        self._root(root)
-        return self._opened[root.kind]
+        opened = self._opened.get(root.kind)
+        if opened is None:
+            opened = self._opened[root.kind] = self._open(root.path)
+            found = self._found.get(root.kind)
+            if found is not None and found.real != opened.real:  # only its name was looked at
+                raise WouldBlock
+        return opened
+
+    def _is_plain(self, path: str) -> bool:
+        """Whether a path is known to be its own real path without being opened."""
+        return self._briefly and self._volumes.standing.is_plain(path)
 
     def _root(self, root: RootPath) -> RootFacts:
         kind, path = root.kind, root.path
         found = self._found.get(kind)
         if found is None:
-            opened = self._opened[kind] = self._open(path)
-            trusted = self._write_path(root, opened) if self._trust else None
+            real = path if self._is_plain(path) else self._open_root(root).real
+            trusted = self._write_path(root, real) if self._trust else None
             included = self._included.get(kind, False)
-            found = self._found[kind] = RootFacts(kind, path, opened.real, trusted, included)
+            found = self._found[kind] = RootFacts(kind, path, real, trusted, included)
         return found
 
-    def _write_path(self, root: RootPath, opened: Opened) -> str | None:
+    def _write_path(self, root: RootPath, real: str | None) -> str | None:
         """The trusted prefix is resolved, the managed suffix is not (docs/policy.md)."""
         suffix = None if root.anchor is None else below(root.path, root.anchor)
         if root.anchor is None or suffix is None:
-            return opened.real
-        anchor = self._open(root.anchor)
-        if anchor.real is None:
+            return real
+        anchor = root.anchor if self._is_plain(root.anchor) else self._open(root.anchor).real
+        if anchor is None:
             return None
-        plain = "/".join((anchor.real.rstrip("/"), *suffix))
+        plain = "/".join((anchor.rstrip("/"), *suffix))
         managed = len(suffix) == 3 and suffix[0] == "projects"
-        linked = managed and opened.real != plain
-        if linked and (sibling := self._linked_sibling(anchor.real, suffix[1])):
+        linked = managed and real != plain
+        if linked and (sibling := self._linked_sibling(anchor, suffix[1])):
             return f"{sibling}/{suffix[2]}"
         return plain
 
@@ -256,7 +270,8 @@ class Look(Closing):
             return Reserved(literal, (), tuple(places))
         folding = self._folds_names(opened)
         try:
-            handle = platform.open_entry(opened.target, encode(RESERVED))
+            open_entry = platform.open_entry_here if self._cached else platform.open_entry
+            handle = open_entry(opened.target, encode(RESERVED))
         except (FileNotFoundError, NotADirectoryError):
             return Reserved(literal, (), tuple(places), folding)
         except OSError:
@@ -264,8 +279,6 @@ class Look(Closing):
                 raise
             return Reserved(literal, (), tuple(places), folding)
         self._handles.append(handle)
-        if self._cached:  # something else may be mounted there
-            platform.require_local(handle)
         status = os.fstat(handle)
         if not stat.S_ISLNK(status.st_mode):
             places += _places(identity(status), ())

@@ -51,6 +51,11 @@ def open_entry(directory: int, name: bytes) -> int:
     return os.open(name, flags, dir_fd=directory)
 
 
+def open_entry_here(directory: int, name: bytes) -> int:
+    """Never in place."""
+    raise WouldBlock
+
+
 def is_there(directory: int, name: bytes) -> bool:
     """Whether a directory has an entry of this name, a link that leads nowhere included; what
     cannot be looked at counts as there."""
@@ -107,6 +112,11 @@ def seat_of(descriptor: int, cached: bool) -> tuple[int, ...] | None:
 def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
     """Not to be had, as `seat_of`."""
     return None
+
+
+def is_plain(path: bytes) -> bool:
+    """Never in place."""
+    raise WouldBlock
 
 
 def read_cached(descriptor: int, size: int) -> bytes:

@@ -92,6 +92,18 @@ def open_entry(directory: int, name: bytes) -> int:
     return os.open(name, HANDLE | os.O_NOFOLLOW, dir_fd=directory)
 
 
+def open_entry_here(directory: int, name: bytes) -> int:
+    """As `open_entry`, for a name that nothing is mounted on. Raises WouldBlock where something
+    is, which may have to ask somebody, and where the kernel cannot answer from its caches."""
+    calls = _calls()
+    handle: int = calls.syscall(_OPENAT2, directory, name, _ENTRY_HERE, _HOW_BYTES)
+    if handle < 0:
+        if calls.errno() != errno.ENOENT:
+            raise WouldBlock
+        _fail(errno.ENOENT)
+    return handle
+
+
 def is_there(directory: int, name: bytes) -> bool:
     """Whether a directory has an entry of this name, a link that leads nowhere included; what
     cannot be looked at counts as there."""
@@ -149,6 +161,7 @@ def _how(flags: int, resolve: int) -> bytes:
 
 
 _RESOLVED = tuple(_how(HANDLE, each) for each in _RESOLVE)
+_ENTRY_HERE = _how(HANDLE | os.O_NOFOLLOW, _RESOLVE_NO_XDEV | _RESOLVE_CACHED)
 _WITHOUT_LINKS = tuple(_how(HANDLE, each | _RESOLVE_NO_SYMLINKS) for each in _RESOLVE)
 
 
@@ -165,6 +178,21 @@ def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
         return seat_of(handle, cached)
     finally:
         os.close(handle)
+
+
+def is_plain(path: bytes) -> bool:
+    """Whether nothing on the way of a path is a link, as far as it is there: the kernel's name for
+    what it leads to is then this very path. Raises WouldBlock where the kernel cannot answer from
+    its caches."""
+    calls = _calls()
+    handle = calls.syscall(_OPENAT2, _AT_FDCWD, path, _WITHOUT_LINKS[True], _HOW_BYTES)
+    if handle < 0:
+        number = calls.errno()
+        if number not in (errno.ENOENT, errno.ELOOP):
+            raise WouldBlock
+        return bool(number == errno.ENOENT)
+    os.close(handle)
+    return True
 
 
 def open_made(directory: int, name: bytes) -> int:

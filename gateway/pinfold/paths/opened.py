@@ -120,6 +120,15 @@ class Opened(Closing, msgspec.Struct, eq=False):
             return False
         return decode(platform.name_of(self.target)) == self.real
 
+    def stands(self) -> bool:
+        """As `still_named`, also for what is missing: its nearest directory then. What cannot be
+        resolved cannot move."""
+        handle = self.parent if self.missing else self.target
+        if handle is None or self.real is None:
+            return True
+        named = names.split(decode(platform.name_of(handle)))
+        return (*named, *self.missing) == names.split(self.real)
+
 
 def snapshot(status: os.stat_result) -> tuple[int, ...]:
     """What tells one state of a file from another: identity, size, time of change."""
