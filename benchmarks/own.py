@@ -79,14 +79,12 @@ class Place:
 
     def decide(self, tool: str) -> None:
         """Open, gather facts, decide."""
-        self.gateway.arrived()
         cached = tool == "read_file"
         with self.gateway.calls.decided(self.session, as_call(tool), self.path, cached=cached):
             pass
 
     def read(self) -> None:
         """The whole call."""
-        self.gateway.arrived()
         self.gateway.call(
             ToolsCallParams("bench", "read_file", {"file_path": self.path}), cached=True
         )

@@ -254,10 +254,6 @@ class Gateway:
         """Requests are coming: what is looked at again and again is held, for speed."""
         self.volumes.standing.wake()
 
-    def arrived(self) -> None:
-        """Something has come from the host; to be said while it is awake, before it is acted on."""
-        self.volumes.standing.arrived()
-
     def rest(self) -> None:
         """Nothing is asked for a while: give back what is held only for speed."""
         self.volumes.standing.rest()

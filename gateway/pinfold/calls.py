@@ -19,12 +19,12 @@ from pinfold.backends.publish import Seam
 from pinfold.deciding import Decided, Ground, decided
 from pinfold.memory.retention import tag_for
 from pinfold.memory.roots import Look
-from pinfold.paths.errors import ChangedUnderfoot, WouldBlock, reraise
+from pinfold.paths.errors import ChangedUnderfoot, WouldBlock, from_errno, reraise
 from pinfold.paths.near import near_names
 from pinfold.paths.opened import Opened, check
 from pinfold.paths.volume import Volumes
 from pinfold.policy.decide import ask_key, decide, may_read, tellable
-from pinfold.policy.facts import Answers, AskKey, Call, RootFacts, no_approver, unasked
+from pinfold.policy.facts import Answers, AskKey, Call, no_approver, unasked
 from pinfold.policy.pinned import find_pinned
 from pinfold.session import EDITOR, LOCAL, Session
 from pinfold.text.codec import printable
@@ -269,11 +269,18 @@ class Calls:
                 return Answer(decision, error=_placed(request, error, decided))
             tag = None
             if decision.root is not None:
-                roots = whole(decided)
                 sha256 = getattr(outcome.details, "sha256", None)
-                tag = tag_for(
-                    decided.opened, decision.root, roots, sha256, complete=outcome.complete
-                )
+                try:
+                    tag = tag_for(
+                        decided.opened,
+                        decision.root,
+                        decided.look,
+                        sha256,
+                        complete=outcome.complete,
+                    )
+                except OSError as error:
+                    failed = from_errno(error.errno, str(error.filename or request.path))
+                    return Answer(decision, error=failed)
             if session.effective is not decided.effective:
                 answers = _answers(session, request.answers)
                 again = self._again(request, as_call(request.tool.name), decided, answers)
@@ -295,6 +302,7 @@ class Calls:
         try:
             with look:
                 facts = msgspec.structs.replace(decided.facts, roots=look.names_only())
+                look.require_means()
         except OSError as error:
             reraise(error, str(error.filename or request.path))
         return decide(call, facts, effective, answers)
@@ -444,14 +452,6 @@ class Calls:
 def _answers(session: Session, own: Answers) -> Answers:
     """What was allowed for the session, else what was answered for a call."""
     return lambda key: session.answers(key) or own(key)
-
-
-def whole(decided: Decided) -> tuple[RootFacts, ...]:
-    """With the reserved directories, for the tag; one that cannot be looked at is not told."""
-    try:
-        return decided.look.whole()
-    except OSError:
-        return decided.facts.roots
 
 
 def note(trace: Trace, answer: Answer) -> None:

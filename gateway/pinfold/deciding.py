@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pinfold.memory.roots import Look, RootPath
-from pinfold.paths.errors import reraise
+from pinfold.paths.errors import WouldBlock, reraise
 from pinfold.paths.near import spelling_of
 from pinfold.paths.opened import Closing, Opened
 from pinfold.paths.volume import Volumes
@@ -16,6 +16,10 @@ from pinfold.paths.walk import glance, walk
 from pinfold.policy.decide import decide, guard
 from pinfold.policy.facts import Answers, Call, Effective, Facts, ShellVerdict, unasked
 from pinfold_protocol.decision import Decision
+from pinfold_protocol.errors import ToolError
+
+_TRIES = 8
+"""How often a file that is moved meanwhile is looked for again."""
 
 
 class Decided(Closing, msgspec.Struct, frozen=True, eq=False):
@@ -51,6 +55,25 @@ def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> D
 
     Raises ToolError where something cannot be looked at: then nothing was decided.
     """
+    for _ in range(_TRIES):
+        found = _decided(ground, call, path, cached)
+        if not _rests_on_roots(ground, call, found) or found.opened.stands():
+            return found
+        found.close()  # moved before the roots were looked at: it may have been in none ever
+        if cached:
+            raise WouldBlock
+    message = f"{path}: something else keeps moving it. Nothing was done; try again."
+    raise ToolError("changed-underfoot", message)
+
+
+def _rests_on_roots(ground: Ground, call: Call, found: Decided) -> bool:
+    """Whether a read is let through since its file is in a root."""
+    scope, rules = ground.effective.scope, ground.effective.rules
+    inside = scope.confine_reads or call.managed_only or (scope.bypass_ask and bool(rules))
+    return inside and call.action == "read" and found.decision.decision != "deny"
+
+
+def _decided(ground: Ground, call: Call, path: str, cached: bool) -> Decided:
     effective, volumes = ground.effective, ground.volumes
     scope = effective.scope
     changing = call.action == "change"
@@ -62,10 +85,12 @@ def decided(ground: Ground, call: Call, path: str, *, cached: bool = False) -> D
     opened: Opened | None = None
     try:
         opened = walk(path) if changing else glance(path, cached=cached)
+        opened.require_means()
         if changing:
             facts = look.for_change(opened, look.whole(), ground.record)
         else:
-            facts = Facts(opened.as_target(), look.names_only())
+            facts = Facts(opened.as_target(), look.names_only(opened.real))
+        look.require_means()
         if call.foreign and guard(scope) is not None:
             facts = msgspec.structs.replace(facts, spelling=spelling_of(opened))
         decision = decide(call, facts, effective, ground.answers)
@@ -91,7 +116,9 @@ def judged_command(
         return judge(reading, {})
     try:
         with Look(ground.roots, ground.effective.scope, ground.volumes, trust=True) as look:
-            finder = Finder(start, home, env, memory_of(look.names_only()))
+            roots = look.names_only()
+            look.require_means()
+            finder = Finder(start, home, env, memory_of(roots))
             return judge(reading, {place: finder.find(place) for place in reading.places})
     except OSError as error:  # what cannot be looked at is not proven
         return ShellVerdict(False, f"`git` would run where nothing can be seen ({error.strerror})")

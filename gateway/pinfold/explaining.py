@@ -22,11 +22,21 @@ def explain(gateway: "Gateway", params: ExplainParams, session: Session | None =
     """`session`: the one that the params named when they arrived, where its id may name another
     one by now.
 
-    Raises RpcError for an unknown session, and where no path can be made of the arguments.
+    Raises RpcError for an unknown session, and where no path can be made of the arguments or it
+    cannot be looked at: then nothing was decided, as where the call itself would be an error.
     """
     session = session or gateway.sessions.get(params.session_id)
-    if session.upstream is not None and gateway.upstreams.answers_for(session, params.name):
-        return _explain_upstream(gateway, session, params)
+    upstream = session.upstream is not None
+    upstream = upstream and gateway.upstreams.answers_for(session, params.name)
+    try:
+        return (_explain_upstream if upstream else _explain)(gateway, session, params)
+    except ToolError as error:
+        if upstream:
+            raise invalid_params("arguments", error.message) from None
+        raise invalid_params(f"arguments.{_path_argument(params.name)}", error.message) from None
+
+
+def _explain(gateway: "Gateway", session: Session, params: ExplainParams) -> Decision:
     call = as_call(params.name)
     if call.action == "shell":
         call = msgspec.structs.replace(call, command=_gate(gateway, session, params.arguments))
@@ -60,12 +70,9 @@ def who_may(gateway: "Gateway", session: Session, tool: str, path: str) -> dict[
 def _explain_upstream(gateway: "Gateway", session: Session, params: ExplainParams) -> Decision:
     from pinfold.relay import Relay
 
-    try:
-        errand = gateway.upstreams.errand(session, params.name, params.arguments, partly=True)
-        errand = msgspec.structs.replace(errand, answers=session.answers)
-        decision = Relay(gateway.calls, lambda: 0).decide(errand)
-    except ToolError as error:
-        raise invalid_params("arguments", error.message) from None
+    errand = gateway.upstreams.errand(session, params.name, params.arguments, partly=True)
+    errand = msgspec.structs.replace(errand, answers=session.answers)
+    decision = Relay(gateway.calls, lambda: 0).decide(errand)
     gateway.records.add(session.session_id, params.name, errand.traces, "explained")
     return decision
 

@@ -15,7 +15,7 @@ import msgspec
 
 from pinfold.audit.entry import Trace
 from pinfold.backends.local import not_regular
-from pinfold.calls import Calls, Cancelled, Denied, Ticket, refusal, whole
+from pinfold.calls import Calls, Cancelled, Denied, Ticket, refusal
 from pinfold.deciding import Decided
 from pinfold.memory.retention import tag_for
 from pinfold.paths.errors import ChangedUnderfoot, reraise
@@ -186,10 +186,15 @@ class Relay:
                     if refused := _refused(errand, self._decide(again, errand).decision):
                         return refused
             errand.ticket.require_wanted()
-            return msgspec.structs.replace(relayed, tag=self._tag(found, relayed.result))
+            try:
+                tag = self._tag(found, relayed.result)
+            except ToolError as error:
+                return Relayed(found.decision, error=error, path=relayed.path)
+            return msgspec.structs.replace(relayed, tag=tag)
 
     def _tag(self, found: _Found, result: Params | None) -> RetentionTag | None:
-        """Only where the gateway reads the same at that very path, and nothing else came back."""
+        """Only where the gateway reads the same at that very path, and nothing else came back.
+        Raises ToolError `io` where that cannot be found out this time."""
         shown = None if result is None else _shown(result)
         if shown is None or len(found.each) != 1 or found.decision.root is None:
             return None
@@ -199,12 +204,17 @@ class Relay:
             return None
         try:
             data = self._calls.backend.read(check(only.opened, only.decision), self._most()).data
-        except ToolError:
+        except ToolError as error:
+            if error.kind == "io":
+                raise
             return None
         if data != shown:
             return None
         digest = hashlib.sha256(data).hexdigest()
-        return tag_for(only.opened, found.decision.root, whole(only), digest, complete=True)
+        try:
+            return tag_for(only.opened, found.decision.root, only.look, digest, complete=True)
+        except OSError as error:
+            reraise(error, str(error.filename or only.opened.literal))
 
     # Changes
 

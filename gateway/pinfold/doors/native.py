@@ -244,7 +244,6 @@ class Native:
         gateway = self._gateway
         if gateway is None:
             return
-        gateway.arrived()
         if not self._busy:
             self._busy = True
             gateway.wake()

@@ -39,7 +39,7 @@ def index(
 ) -> MemoryIndexResult:
     """The documents of the roots of `kinds` (None: of all) that a session may read, at most
     `limit` of each. Never raises for what lies there."""
-    roots = _roots(look)
+    roots = look.marked()
     marks = Marks(roots)
     result = MemoryIndexResult([], False, [])
     truncated = False
@@ -57,14 +57,6 @@ def index(
         result.skipped.extend(kept.named())
         truncated = truncated or kept.truncated
     return msgspec.structs.replace(result, truncated=truncated)
-
-
-def _roots(look: Look) -> tuple[RootFacts, ...]:
-    """With the reserved directories, for the marks; where those cannot be looked at, without."""
-    try:
-        return look.whole()
-    except OSError:
-        return look.names_only()
 
 
 def _others(look: Look, paths: tuple[RootPath, ...], kind: RootKind) -> frozenset[Identity]:

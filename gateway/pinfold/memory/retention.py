@@ -2,8 +2,9 @@
 
 import os
 
+from pinfold.memory.roots import Look
 from pinfold.paths.literal import encode
-from pinfold.paths.opened import Opened, identity
+from pinfold.paths.opened import NO_MEANS, Opened, identity
 from pinfold.policy.facts import RootFacts
 from pinfold.policy.names import below, join, split
 from pinfold.policy.pinned import is_reserved
@@ -14,12 +15,19 @@ from pinfold_protocol.retention import RetentionTag
 def tag_for(
     opened: Opened,
     kind: RootKind,
-    roots: tuple[RootFacts, ...],
+    look: Look,
     sha256: str | None,
     *,
     complete: bool,
 ) -> RetentionTag | None:
-    """The tag for a successful read of managed memory; None if the file moved meanwhile."""
+    """The tag for a successful read of managed memory, by the look that the read was decided on;
+    None if the file moved meanwhile.
+
+    Raises OSError where something could not be looked at this time: a read that loses its tag, or
+    the word that it is pinned, would be forgotten first.
+    """
+    roots = look.marked()
+    look.require_means()
     if opened.real is None or not opened.still_named():
         return None
     return RetentionTag(
@@ -41,6 +49,8 @@ def _passes_reserved(path: str, root: RootFacts) -> bool:
     if not inside or root.reserved is None:
         return False
     anchors = {place.anchor for place in root.reserved.places if not place.names}
+    if not anchors:
+        return False
     way = split(path)
     first = len(way) - len(inside)
     return any(_identity(join(way[: end + 1])) in anchors for end in range(first, len(way) - 1))
@@ -49,5 +59,7 @@ def _passes_reserved(path: str, root: RootFacts) -> bool:
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         return identity(os.stat(encode(path)))
-    except OSError:
+    except OSError as error:
+        if error.errno in NO_MEANS:
+            raise
         return None

@@ -14,7 +14,7 @@ from pinfold.memory.layouts import LAYOUTS, Surroundings
 from pinfold.paths.errors import WouldBlock
 from pinfold.paths.kernel import platform
 from pinfold.paths.literal import decode, encode, expand
-from pinfold.paths.opened import Closing, Opened, identity
+from pinfold.paths.opened import NO_MEANS, Closing, Opened, identity
 from pinfold.paths.volume import Volumes, entries_of, holds_file
 from pinfold.paths.walk import glance, walk
 from pinfold.policy.facts import Alias, Facts, Identity, Place, Reserved, RootFacts, Target
@@ -114,6 +114,9 @@ class Look(Closing):
         self._handles: list[int] = []
         self._opened: dict[RootKind, Opened] = {}
         self._found: dict[RootKind, RootFacts] = {}
+        self._failed: OSError | None = None
+        self._marking = False
+        self._briefly = False
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -122,8 +125,12 @@ class Look(Closing):
         while self._handles:
             os.close(self._handles.pop())
 
-    def names_only(self) -> tuple[RootFacts, ...]:
-        """Enough for a read: where the roots really are, and what confinement trusts."""
+    def names_only(self, of: str | None = None) -> tuple[RootFacts, ...]:
+        """Enough for a read: where the roots really are, and what confinement trusts. `of`: the
+        real path that will be compared with them; unless it is likely to be in one, a look that
+        must not wait opens none of which only the name is needed."""
+        if self._cached and of is not None:
+            self._briefly = not any(of.startswith(f"{root.path}/") for root in self._roots)
         return tuple(map(self._root, self._roots))
 
     def whole(self) -> tuple[RootFacts, ...]:
@@ -133,6 +140,38 @@ class Look(Closing):
         that nothing is there.
         """
         return tuple(map(self._with_reserved, self._roots))
+
+    def marked(self) -> tuple[RootFacts, ...]:
+        """The same for who only tells what is pinned: a reserved directory that cannot be looked
+        at counts by its name, and those of other roots as ever."""
+        self._marking = True
+        return tuple(map(self._marked, self._roots))
+
+    def _marked(self, root: RootPath) -> RootFacts:
+        try:
+            return self._with_reserved(root)
+        except OSError as error:
+            self._note(error)
+            by_name = Reserved(f"{root.path.rstrip('/')}/{RESERVED}")
+            return msgspec.structs.replace(self._root(root), reserved=by_name)
+
+    def require_means(self) -> None:
+        """Raise OSError where something of what was looked at so far only could not be looked at
+        this time: what was found then is no ground for a decision, nor for a tag."""
+        if self._failed is not None:
+            raise self._failed
+
+    def _note(self, error: OSError) -> None:
+        if error.errno in NO_MEANS:
+            self._failed = error
+
+    def _hold(self, opened: Opened) -> Opened:
+        self._held.append(opened)
+        try:
+            opened.require_means()
+        except OSError as error:
+            self._note(error)
+        return opened
 
     def _with_reserved(self, root: RootPath) -> RootFacts:
         if not root.guarded:
@@ -163,48 +202,58 @@ class Look(Closing):
         standing = self._volumes.standing
         opened = standing.again(path, cached=self._cached)
         if opened is None:
-            opened = glance(path, cached=self._cached)
-            self._held.append(opened)
+            opened = self._hold(glance(path, cached=self._cached))
             standing.keep(path, opened)
         return opened
 
     def _walk(self, path: str) -> Opened:
         if self._cached:
             raise WouldBlock
-        opened = walk(path)
-        self._held.append(opened)
-        return opened
+        return self._hold(walk(path))
 
     def _open_root(self, root: RootPath) -> Opened:
-        self._root(root)
-        return self._opened[root.kind]
+        opened = self._opened.get(root.kind)
+        if opened is None:
+            opened = self._opened[root.kind] = self._open(root.path)
+            found = self._found.get(root.kind)
+            if found is not None and found.real != opened.real:  # only its name was looked at
+                raise WouldBlock
+        return opened
+
+    def _is_plain(self, path: str) -> bool:
+        """Whether a path is known to be its own real path without being opened."""
+        return self._briefly and self._volumes.standing.is_plain(path)
 
     def _root(self, root: RootPath) -> RootFacts:
         kind, path = root.kind, root.path
         found = self._found.get(kind)
         if found is None:
-            opened = self._opened[kind] = self._open(path)
-            trusted = self._write_path(root, opened) if self._trust else None
+            real = path if self._is_plain(path) else self._open_root(root).real
+            trusted = self._write_path(root, real) if self._trust else None
             included = self._included.get(kind, False)
-            found = self._found[kind] = RootFacts(kind, path, opened.real, trusted, included)
+            found = self._found[kind] = RootFacts(kind, path, real, trusted, included)
         return found
 
-    def _write_path(self, root: RootPath, opened: Opened) -> str | None:
+    def _write_path(self, root: RootPath, real: str | None) -> str | None:
         """The trusted prefix is resolved, the managed suffix is not (docs/policy.md)."""
         suffix = None if root.anchor is None else below(root.path, root.anchor)
         if root.anchor is None or suffix is None:
-            return opened.real
-        anchor = self._open(root.anchor)
-        if anchor.real is None:
+            return real
+        anchor = root.anchor if self._is_plain(root.anchor) else self._open(root.anchor).real
+        if anchor is None:
             return None
+        plain = "/".join((anchor.rstrip("/"), *suffix))
         managed = len(suffix) == 3 and suffix[0] == "projects"
-        if managed and (sibling := self._linked_sibling(anchor.real, suffix[1])):
+        linked = managed and real != plain
+        if linked and (sibling := self._linked_sibling(anchor, suffix[1])):
             return f"{sibling}/{suffix[2]}"
-        return "/".join((anchor.real.rstrip("/"), *suffix))
+        return plain
 
     def _linked_sibling(self, anchor: str, key: str) -> str | None:
         """The one link that is followed: `projects/KEY` to a sibling directly in `projects`."""
         state = f"{anchor.rstrip('/')}/projects/{key}"
+        if self._cached:
+            raise WouldBlock
         if not os.path.islink(encode(state)):
             return None
         target = self._walk(state).real
@@ -221,11 +270,12 @@ class Look(Closing):
             return Reserved(literal, (), tuple(places))
         folding = self._folds_names(opened)
         try:
-            handle = platform.open_entry(opened.target, encode(RESERVED))
+            open_entry = platform.open_entry_here if self._cached else platform.open_entry
+            handle = open_entry(opened.target, encode(RESERVED))
         except (FileNotFoundError, NotADirectoryError):
             return Reserved(literal, (), tuple(places), folding)
         except OSError:
-            if self._scope.protect_pinned:
+            if self._scope.protect_pinned or self._marking:
                 raise
             return Reserved(literal, (), tuple(places), folding)
         self._handles.append(handle)

@@ -5,8 +5,6 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 
-import msgspec
-
 from pinfold.language.facts import Linked, Where
 from pinfold.language.links import MOST_LINKS
 from pinfold.memory.documents import topic_of
@@ -15,8 +13,8 @@ from pinfold.paths.kernel import platform
 from pinfold.paths.opened import Opened
 from pinfold.paths.walk import walk
 from pinfold.policy.confinement import managed
-from pinfold.policy.facts import Facts, Reserved, RootFacts, Target
-from pinfold.policy.names import RESERVED, below, collapse
+from pinfold.policy.facts import Facts, RootFacts, Target
+from pinfold.policy.names import below, collapse
 from pinfold.policy.pinned import find_pinned
 from pinfold.text.frontmatter import Topic
 from pinfold_protocol.decision import Match
@@ -34,10 +32,7 @@ class Survey:
     def __init__(self, look: Look, readable: Readable) -> None:
         self._look = look
         self._readable = readable
-        try:
-            self._roots = look.whole()
-        except OSError:  # what cannot be looked at is reserved by its name all the same
-            self._roots = tuple(map(_by_its_name, look.names_only()))
+        self._roots = look.marked()
 
     def where(self, path: str) -> Where | None:
         """Where a document is; None where no root has it. `path` is absolute, as text."""
@@ -98,12 +93,6 @@ class Survey:
         except OSError:
             return None
         return found if isinstance(found, Topic) else None
-
-
-def _by_its_name(root: RootFacts) -> RootFacts:
-    if root.kind == "team":
-        return root
-    return msgspec.structs.replace(root, reserved=Reserved(f"{root.path.rstrip('/')}/{RESERVED}"))
 
 
 def _by_name(path: str | None, roots: tuple[RootFacts, ...]) -> tuple[RootFacts, str, str] | None:

@@ -51,6 +51,11 @@ def open_entry(directory: int, name: bytes) -> int:
     return os.open(name, flags, dir_fd=directory)
 
 
+def open_entry_here(directory: int, name: bytes) -> int:
+    """Never in place."""
+    raise WouldBlock
+
+
 def is_there(directory: int, name: bytes) -> bool:
     """Whether a directory has an entry of this name, a link that leads nowhere included; what
     cannot be looked at counts as there."""
@@ -117,6 +122,11 @@ def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
 def keeps_names(directory: int) -> bool:
     """Whether names can be added to a directory but not taken away or replaced."""
     return bool(getattr(os.fstat(directory), "st_flags", 0) & (stat.UF_APPEND | stat.SF_APPEND))
+
+
+def is_plain(path: bytes) -> bool:
+    """Never in place."""
+    raise WouldBlock
 
 
 def read_cached(descriptor: int, size: int) -> bytes:

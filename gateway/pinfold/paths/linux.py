@@ -6,6 +6,7 @@ All names are bytes. Each function raises OSError with the kernel's errno.
 import errno
 import os
 import sys
+from _thread import allocate_lock  # threading is not loaded for a hook
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -24,15 +25,16 @@ _AT_STATX_DONT_SYNC = 0x4000
 _UNSYNCED = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
 _STATX_BYTES = 256
 _NUL = "embedded null byte"
-_STATX_BASIC = 0x7FF
 _STATX_MNT_ID = 0x1000
+"""Nothing else is asked for: a file system that must ask somebody may do so for all the rest."""
 _STATX_ATTR_APPEND = 0x20
 _STATX = "=I28xQ96xIIQ"
 """What is wanted of the answer: its mask, the inode, the device (two numbers), the mount."""
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
 # File systems that answer from this machine. Anything else may wait for someone.
-_LOCAL = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "ramfs", "overlay"})
+_LOCAL = frozenset(b"ext2 ext3 ext4 xfs btrfs f2fs tmpfs ramfs overlay".split())
+_MOUNTS = b"/proc/self/mountinfo"
 
 
 class _Calls:
@@ -89,6 +91,18 @@ def open_root() -> int:
 def open_entry(directory: int, name: bytes) -> int:
     """A handle on one name in a directory; a link is not followed."""
     return os.open(name, HANDLE | os.O_NOFOLLOW, dir_fd=directory)
+
+
+def open_entry_here(directory: int, name: bytes) -> int:
+    """As `open_entry`, for a name that nothing is mounted on. Raises WouldBlock where something
+    is, which may have to ask somebody, and where the kernel cannot answer from its caches."""
+    calls = _calls()
+    handle: int = calls.syscall(_OPENAT2, directory, name, _ENTRY_HERE, _HOW_BYTES)
+    if handle < 0:
+        if calls.errno() != errno.ENOENT:
+            raise WouldBlock
+        _fail(errno.ENOENT)
+    return handle
 
 
 def is_there(directory: int, name: bytes) -> bool:
@@ -172,6 +186,7 @@ def _how(flags: int, resolve: int) -> bytes:
 
 
 _RESOLVED = tuple(_how(HANDLE, each) for each in _RESOLVE)
+_ENTRY_HERE = _how(HANDLE | os.O_NOFOLLOW, _RESOLVE_NO_XDEV | _RESOLVE_CACHED)
 _WITHOUT_LINKS = tuple(_how(HANDLE, each | _RESOLVE_NO_SYMLINKS) for each in _RESOLVE)
 
 
@@ -190,6 +205,21 @@ def seat_at(path: bytes, cached: bool) -> tuple[int, ...] | None:
         os.close(handle)
 
 
+def is_plain(path: bytes) -> bool:
+    """Whether nothing on the way of a path is a link, as far as it is there: the kernel's name for
+    what it leads to is then this very path. Raises WouldBlock where the kernel cannot answer from
+    its caches."""
+    calls = _calls()
+    handle = calls.syscall(_OPENAT2, _AT_FDCWD, path, _WITHOUT_LINKS[True], _HOW_BYTES)
+    if handle < 0:
+        number = calls.errno()
+        if number not in (errno.ENOENT, errno.ELOOP):
+            raise WouldBlock
+        return bool(number == errno.ENOENT)
+    os.close(handle)
+    return True
+
+
 def open_made(directory: int, name: bytes) -> int:
     """Open a directory that was just made, for its contents: no link, nothing mounted on it."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -204,41 +234,24 @@ def open_made(directory: int, name: bytes) -> int:
 
 
 def require_local(descriptor: int) -> None:
-    """Raise WouldBlock unless a handle's file system is one that answers from this machine."""
-    calls = _calls()
-    buffer = calls.buffer()
-    if calls.statx(descriptor, b"", _UNSYNCED, _STATX_BASIC, buffer) < 0:
-        raise WouldBlock
-    _, _, major, minor, _ = calls.unpack(buffer)
-    if (major, minor) not in _local:
-        _require_local((major, minor))
-
-
-def _require_local(device: tuple[int, int]) -> None:
-    """For a device that is not known yet."""
-    if next(_refreshes, None) is not None:
-        found = _read_mount_table()
-        _local.update(found)
-        _local.intersection_update(found)
-    if device not in _local:
+    """Raise WouldBlock unless a handle's file system is one that answers from this machine; asking
+    it nothing, so that this never waits."""
+    seat = seat_of(descriptor, cached=True)
+    if seat is None or not _is_local(seat[2]):
         raise WouldBlock
 
 
 def seat_of(descriptor: int, cached: bool) -> tuple[int, ...] | None:
     """What a handle stands for and where it is mounted: device (two numbers), mount, inode. None
-    where the kernel does not tell. With `cached`, as `require_local`."""
+    where the kernel does not tell; with `cached`, WouldBlock where it cannot."""
     calls = _calls()
     buffer = calls.buffer()
-    if calls.statx(descriptor, b"", _UNSYNCED, _STATX_BASIC | _STATX_MNT_ID, buffer) < 0:
+    if calls.statx(descriptor, b"", _UNSYNCED, _STATX_MNT_ID, buffer) < 0:
         if cached:
             raise WouldBlock
         return None
     mask, inode, major, minor, mount = calls.unpack(buffer)
-    if not mask & _STATX_MNT_ID:
-        return None
-    if cached and (major, minor) not in _local:
-        _require_local((major, minor))
-    return (major, minor, mount, inode) if inode else None
+    return (major, minor, mount, inode) if inode and mask & _STATX_MNT_ID else None
 
 
 def keeps_names(directory: int) -> bool:
@@ -252,20 +265,50 @@ def keeps_names(directory: int) -> bool:
     return bool(attributes & _STATX_ATTR_APPEND)
 
 
-_local: set[tuple[int, int]] = set()
-"""Device numbers of local file systems, from the mount table; read again a few times only."""
-_refreshes = iter(range(64))
+class _Mounts:
+    """Which mounts are of a local file system.
+
+    Numbers of devices and of mounts are given out again, but no mount's as long as a handle on
+    something in it is open, and none without a change of the mount table. The kernel tells of each
+    change; what was found before it counts no more. So a mount is asked about with the handle open.
+    """
+
+    def __init__(self) -> None:
+        import select
+
+        self._table = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
+        self._changes = select.poll()
+        self._changes.register(self._table, select.POLLPRI)
+        self._local: dict[int, bool] = {}
+
+    def is_local(self, mount: int) -> bool:
+        """For one thread at a time. Raises OSError."""
+        if self._changes.poll(0):
+            self._local.clear()
+        found = self._local.get(mount)
+        if found is None:  # read behind the poll: a change in between is told by the next one
+            found = self._local[mount] = self._kind(mount) in _LOCAL
+        return found
+
+    def _kind(self, mount: int) -> bytes:
+        """The type of its file system; empty for one that this process does not see."""
+        os.lseek(self._table, 0, os.SEEK_SET)
+        text = b"\n" + b"".join(iter(lambda: os.read(self._table, 1 << 16), b""))
+        _, _, line = text.partition(b"\n%d " % mount)
+        return line.partition(b"\n")[0].partition(b" - ")[2].partition(b" ")[0]
 
 
-def _read_mount_table() -> list[tuple[int, int]]:
-    found = []
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
-        for line in table:
-            left, _, right = line.partition(" - ")
-            if right.split(" ", 1)[0] in _LOCAL:
-                major, _, minor = left.split(" ")[2].partition(":")
-                found.append((int(major), int(minor)))
-    return found
+_mounts = lru_cache(maxsize=1)(_Mounts)
+_mounts_lock = allocate_lock()
+
+
+def _is_local(mount: int) -> bool:
+    """Whether a mount that a handle is open in is of a local file system, as far as can be told."""
+    with _mounts_lock:
+        try:
+            return _mounts().is_local(mount)
+        except OSError:
+            return False
 
 
 def read_cached(descriptor: int, size: int) -> bytes:

@@ -19,7 +19,8 @@ from pinfold.policy.facts import Identity, Target, Way
 from pinfold_protocol.decision import Decision
 from pinfold_protocol.errors import ToolError
 
-_NO_MEANS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
+NO_MEANS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
+"""Errors that say nothing of what is there: it could not be looked at this time."""
 
 
 def identity(status: os.stat_result) -> Identity | None:
@@ -121,8 +122,8 @@ class Opened(Closing, msgspec.Struct, eq=False):
 
     def require_means(self) -> None:
         """Raise OSError where it is only this process that could not look."""
-        if self.problem in _NO_MEANS:
-            raise OSError(self.problem, os.strerror(self.problem))
+        if self.problem in NO_MEANS:
+            raise OSError(self.problem, os.strerror(self.problem), self.literal)
 
     def _fingerprint(self) -> tuple[object, ...]:
         return (
@@ -138,6 +139,15 @@ class Opened(Closing, msgspec.Struct, eq=False):
         if self.target is None:
             return False
         return decode(platform.name_of(self.target)) == self.real
+
+    def stands(self) -> bool:
+        """As `still_named`, also for what is missing: its nearest directory then. What cannot be
+        resolved cannot move."""
+        handle = self.parent if self.missing else self.target
+        if handle is None or self.real is None:
+            return True
+        named = names.split(decode(platform.name_of(handle)))
+        return (*named, *self.missing) == names.split(self.real)
 
 
 def snapshot(status: os.stat_result) -> tuple[int, ...]:

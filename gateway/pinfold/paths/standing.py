@@ -3,6 +3,11 @@
 The roots are looked at for every call. What was found is held by a descriptor, so that its inode
 is not given to anything else; the next look asks the kernel where the path leads now, and whether
 what is held still has its name. Only where all of it is as it was is the old answer given again.
+
+Every call asks for itself, and after it has opened its own path. So there is a moment at which a
+root was where the call found it and the call's file had the name that was opened: the file had it
+before, and has it still (`Opened.stands`, or the check of a tag). An answer that calls share, also
+for the shortest time, has no such moment: a root may leave a directory, and then a file come there.
 """
 
 import os
@@ -35,6 +40,8 @@ class _Found:
     def __init__(self, path: str, opened: Opened, descriptor: int, seat: tuple[int, ...]) -> None:
         assert opened.real is not None
         missing = opened.missing
+        self.plain = encode(path) if opened.real == path else None
+        """The whole path, if nothing on its way was a link."""
         above, real = (_without(each, len(missing)) for each in (path, opened.real))
         self._held = _Held(os.dup(descriptor))
         self._path, self._real = encode(above), encode(real)
@@ -46,12 +53,14 @@ class _Found:
         else:
             self.opened.target = self._held.descriptor
             self.opened.status = os.fstat(self._held.descriptor)
-        self.seen = -1
-        """The moment in which it held last."""
+        self._local = False
 
     def holds(self, cached: bool) -> bool:
         """Whether the path leads there now, under the same name, and what was missing still is.
         Raises WouldBlock."""
+        if cached and not self._local:  # what has the same seat is in the same mount, which is held
+            platform.require_local(self._held.descriptor)
+            self._local = True
         if self._path != self._real:
             if not self._is_led_to(cached):
                 return False
@@ -80,30 +89,23 @@ class Standing:
 
     def __init__(self) -> None:
         self._awake = False
-        self._moment = 0
         self._found: dict[str, _Found] = {}
         self._lock = allocate_lock()
 
     def again(self, path: str, *, cached: bool = False) -> Opened | None:
         """What an absolute path led to, if that still holds; None where it must be found out anew.
 
-        With `cached`, raises WouldBlock where that would have to wait; and what was seen since the
-        request came is not looked at again: it is for reads that are answered in place.
+        With `cached`, raises WouldBlock where that would have to wait.
         """
         found = self._found.get(path)
-        if found is None:
-            return None
-        moment = self._moment  # before it is looked at
-        if not (cached and found.seen == moment):
-            if not found.holds(cached):
-                return None
-            found.seen = moment
-        return found.opened
+        return found.opened if found is not None and found.holds(cached) else None
 
-    def arrived(self) -> None:
-        """Something has come from the host: what it asks now is answered by what is seen from now
-        on. Requests that came together share what one look finds."""
-        self._moment += 1
+    def is_plain(self, path: str) -> bool:
+        """Whether an absolute path that is remembered has no link on its way, now as then, be it
+        there or not: it is its own real path, which is all that most reads need to know. For reads
+        that are answered in place; raises WouldBlock."""
+        found = self._found.get(path)
+        return found is not None and found.plain is not None and platform.is_plain(found.plain)
 
     def wake(self) -> None:
         """From now on, remember."""

@@ -249,6 +249,7 @@ class _Walker:
         if kernel != walked:
             opened.walked = names.join((*walked, *leaf))
             with walk(decode(named)) as again:  # the kernel's name is a way there too
+                again.require_means()
                 opened.ways += tuple((*way, *tail) for way in again.ways)
         for place in self._way:
             if place.handle != opened.parent:

@@ -265,7 +265,7 @@ def _look(bench: "Bench", path: str) -> "RetentionTag | None":
         if decision.root is None or decision.decision == "deny" or found.opened.target is None:
             return None
         sha256 = _digest(found.opened.target, found.opened.status)
-        return tag_for(found.opened, decision.root, found.look.whole(), sha256, complete=True)
+        return tag_for(found.opened, decision.root, found.look, sha256, complete=True)
 
 
 def _digest(target: int, status: "os.stat_result | None") -> str | None:

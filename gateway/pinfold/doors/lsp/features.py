@@ -14,6 +14,7 @@ from pinfold.language.links import Link
 from pinfold.language.moves import pinned_place, unpinned_place
 from pinfold.language.outline import outline
 from pinfold.paths.uri import to_uri
+from pinfold_protocol.errors import RpcError
 
 _PIN_WORDS = {PIN: "Pin", UNPIN: "Unpin"}
 MOVE_KIND = types.CodeActionKind.RefactorMove
@@ -158,14 +159,17 @@ def _target(context: Context, position: types.Position) -> Where | None:
 
 
 def refusal(context: Context, *paths: str) -> str | None:
-    """Why the session may not change one of these files, decided as any call of it; None if it
-    may."""
+    """Why the session may not change one of these files, decided as any call of it, or why that
+    cannot be said; None if it may."""
     from pinfold.explaining import explain
     from pinfold_protocol.decision import ExplainParams
 
     for path in paths:
         params = ExplainParams(context.session.session_id, "write_file", {"file_path": path})
-        decision = explain(context.gateway, params, context.session)
+        try:
+            decision = explain(context.gateway, params, context.session)
+        except RpcError as error:
+            return str((error.data or {}).get("problem", error.message))
         if decision.decision != "allow":
             return decision.reason
     return None
