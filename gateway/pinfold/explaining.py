@@ -46,14 +46,9 @@ def _explain(gateway: "Gateway", session: Session, params: ExplainParams) -> Dec
         if path is None:
             trace.decision = decide(call, None, session.effective, session.answers)
             return trace.decision
-        try:
-            with gateway.calls.decided(session, call, path) as decided:
-                trace.decision = decided.decision
-                return decided.decision
-        except ToolError as error:
-            raise invalid_params(
-                f"arguments.{_path_argument(params.name)}", error.message
-            ) from None
+        with gateway.calls.decided(session, call, path) as decided:
+            trace.decision = decided.decision
+            return decided.decision
 
 
 def who_may(gateway: "Gateway", session: Session, tool: str, path: str) -> dict[Profile, Decision]:

@@ -114,7 +114,7 @@ class Look(Closing):
         self._handles: list[int] = []
         self._opened: dict[RootKind, Opened] = {}
         self._found: dict[RootKind, RootFacts] = {}
-        self._failed: OSError | None = None
+        self._failed: tuple[object, ...] | None = None
         self._marking = False
         self._briefly = False
 
@@ -159,11 +159,11 @@ class Look(Closing):
         """Raise OSError where something of what was looked at so far only could not be looked at
         this time: what was found then is no ground for a decision, nor for a tag."""
         if self._failed is not None:
-            raise self._failed
+            raise OSError(*self._failed)
 
     def _note(self, error: OSError) -> None:
         if error.errno in NO_MEANS:
-            self._failed = error
+            self._failed = (error.errno, error.strerror, error.filename)
 
     def _hold(self, opened: Opened) -> Opened:
         self._held.append(opened)
