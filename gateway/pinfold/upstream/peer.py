@@ -254,7 +254,8 @@ class Peer:
             self._failures = 0 if steady else self._failures
             self._failed()
             self._tell("it has ended; it is started again when it is needed")
-        self._over(life, _LINGER_SECONDS)
+        # One that has not begun well is asked for its status; another is to be gone at once.
+        self._over(life, 0.0 if self._life is life else _LINGER_SECONDS)
 
     def _over(self, life: _Life, seconds: float) -> None:
         """It has ended, or is to end. What waits for it fails; it is never sent again."""
