@@ -463,16 +463,14 @@ def _draw_roots(roots: list[Root], protected: bool) -> None:
 
 def _draw_around(session: SessionResult, settings: Settings) -> None:
     """What counted, and which memory did not."""
-    from pinfold.doctor.machine import surroundings
-    from pinfold.memory.layouts import elsewhere
+    from pinfold.doctor.machine import left_out, surroundings
     from pinfold.terminal import console, shown
 
     out = console()
     assert settings.project is not None
     around = surroundings(os.environ, settings.project)
-    for name, path in elsewhere(around, {root.path for root in session.roots}):
-        if os.path.isdir(path):
-            out.print(shown(f"  not in this session: {path}  (--layout {name})", "yellow"))
+    for name, path in left_out(around, {root.path for root in session.roots}):
+        out.print(shown(f"  not in this session: {path}  (--layout {name})", "yellow"))
     if settings.path is not None:
         out.print(shown(f"  settings: {settings.path}", "dim"))
 

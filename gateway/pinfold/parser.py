@@ -224,7 +224,8 @@ def _rules_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rules",
         metavar="FILE",
-        help="base rules to try out: a file of JSON, as in section 5 of the contract",
+        help="base rules to try out, in place of the settings': a file of JSON, as in section 5 of "
+        "the contract",
     )
 
 

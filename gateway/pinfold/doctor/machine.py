@@ -83,11 +83,15 @@ def surroundings(env: Mapping[str, str], project: str) -> Surroundings:
     return Surroundings(project, find_git_root(project), env, home_directory(dict(env)), _here())
 
 
+def left_out(around: Surroundings, roots: Collection[str]) -> list[tuple[str, str]]:
+    """Memory of the project that is there, and in none of these roots: its layout and its path."""
+    return [(name, path) for name, path in elsewhere(around, roots) if os.path.isdir(path)]
+
+
 def _elsewhere(around: Surroundings, roots: Collection[str]) -> list[Finding]:
     by_layout: dict[str, list[Spot]] = {}
-    for name, path in elsewhere(around, roots):
-        if os.path.isdir(path):
-            by_layout.setdefault(name, []).append(Spot(path))
+    for name, path in left_out(around, roots):
+        by_layout.setdefault(name, []).append(Spot(path))
     return [
         finding(
             "memory-elsewhere",
